@@ -51,7 +51,7 @@ def test_a_run_puts_itself_into_the_history(simulated_gate, tmp_path: Path, caps
     title = ended.result["scenarios"][0]["title"]
     assert " ".join(line.split()[2:]).startswith(f"{ended.folder.name} {title} 6.1.0-simulated NO_BASELINE"), line
     with sqlite3.connect(history) as connection:
-        assert connection.execute("SELECT count(*) FROM noise").fetchall() == [(1,)]
+        assert connection.execute("SELECT count(*) FROM experience WHERE kind = 'noise'").fetchall() == [(1,)]
     assert main(["history", "import", str(ended.folder), "--history", str(history)]) == 0
     assert f"there already (1 result, {ended.result['scenarios'][0]['trials']} trials)" in capsys.readouterr().out
 

@@ -149,7 +149,7 @@ def test_a_testbed_is_calibrated(tmp_path):
         assert not (tmp_path / "history.db").exists()
         return
     with contextlib.closing(sqlite3.connect(tmp_path / "history.db")) as history:
-        assert history.execute("SELECT count(*) FROM noise").fetchall() == [(1,)]
+        assert history.execute("SELECT count(*) FROM experience WHERE kind = 'noise'").fetchall() == [(1,)]
     assert scenario["comparison"]["pairs"] == 2
     assert "2 pairs, 4 boots; what they deviate by" in ended.stdout
 

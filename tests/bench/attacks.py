@@ -478,12 +478,12 @@ SLOWER = (
 def equal_pairs(history: Path, later: float = 0.0) -> None:
     """Fourteen pairs of one speed stand where four stood of which each is slower."""
     with contextlib.closing(sqlite3.connect(history, isolation_level=None)) as forged:
-        for number, text in forged.execute("SELECT id, attempt FROM tries").fetchall():
+        for number, text in forged.execute("SELECT id, content FROM experience WHERE kind = 'try'").fetchall():
             attempt = json.loads(text)
             attempt["pairs"] = {name: [[pairs[0][0]] * 2] * 14 for name, pairs in attempt["pairs"].items()}
             attempt["verdict"] = "PASS"
             attempt["when"] += later
-            forged.execute("UPDATE tries SET attempt = ? WHERE id = ?", (json.dumps(attempt), number))
+            forged.execute("UPDATE experience SET content = ? WHERE id = ?", (json.dumps(attempt), number))
 
 
 def linked(history: Path) -> None:

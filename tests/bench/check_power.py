@@ -30,7 +30,7 @@ from simulated_sut import Behaviour, IdealCurve, LoadLoss, RealisticCurve, Simul
 from pdrgate.gate.run.profile import PROFILES, TOP_TRIALS, Profile
 from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
-from pdrgate.measurands import Sweep
+from pdrgate.measurands import Setting, Sweep
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.search.goals import PDR_GOAL
@@ -101,8 +101,14 @@ def trials_of(profile: Profile, case: Case, seed: int) -> list[tuple[list[Trial]
     """Of a run whose search found the PDR: of each repeat, with the PDR that they tell."""
     # The search of a SUT that flips ends somewhere between its speeds: the lower is the hardest for the checks.
     loads = grid(CAPACITY * min(case.behaviour.modes), profile.grid, 1e9)
-    measurands = Measurands.at(
-        loads, PDR_GOAL, profile.trial_duration, top_trials=TOP_TRIALS, width=max(0.01, profile.finest_width)
+    measurands = Measurands.of(
+        Setting(
+            loads=tuple(loads),
+            duration=profile.trial_duration,
+            loss_ratio=PDR_GOAL.loss_ratio,
+            top_trials=TOP_TRIALS,
+            width=max(0.01, profile.finest_width),
+        )
     )
     expected = profile.repeats * (len(loads) + TOP_TRIALS)  # one more tells the PDR
     sut = SimulatedSut(case.curve(CAPACITY), replace(case.behaviour, drift=case.drift / expected), seed=seed)

@@ -36,7 +36,7 @@ from simulated_sut import Behaviour, IdealCurve, LoadLoss, RealisticCurve, Simul
 from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
 from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
-from pdrgate.measurands import Sweep
+from pdrgate.measurands import Setting, Sweep
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.search import mlr
@@ -107,7 +107,7 @@ def run(profile_name: str, case: Case, seed: int) -> dict[str, Told]:
     told = {"search": Told(found.conditional_throughput, bounds[0], bounds[1], clock[0])}
     centre = found.lower or found.upper or CAPACITY
     told |= _repeated("", sut, grid(centre, profile.grid, 1e9), profile.trial_duration, profile.repeats, TOP_TRIALS,
-                      max(found.goal.width, profile.finest_width), searching)  # fmt: skip
+                      max(found.width, profile.finest_width), searching)  # fmt: skip
     told |= _repeated("boot: ", sut, grid(centre, BOOT_GRID, 1e9), profile.boot_trial, 1, STEADY_TOP_TRIALS,
                       BOOT_WIDTH, [])  # fmt: skip
     return told
@@ -117,7 +117,9 @@ def _repeated(
     name: str, sut: SimulatedSut, loads: tuple[float, ...], duration: float, repeats: int, top: int, width: float,
     before: list[Trial],
 ) -> dict[str, Told]:  # fmt: skip
-    measurands = Measurands.at(loads, PDR_GOAL, duration, top_trials=top, width=width)
+    measurands = Measurands.of(
+        Setting(loads=tuple(loads), duration=duration, loss_ratio=PDR_GOAL.loss_ratio, top_trials=top, width=width)
+    )
     values, trials = [], []
     for number in range(repeats):
         own: list[Trial] = []

@@ -337,7 +337,10 @@ class Day:
             faults.append(f"the history has {len(runs)} runs of {len(kept)}")
         # One that was killed after its verdict has two tries.
         with contextlib.closing(sqlite3.connect(self.results / "history.db")) as history:
-            tried = {json.loads(text)["run"] for (text,) in history.execute("SELECT attempt FROM tries")}
+            tried = {
+                json.loads(text)["run"]
+                for (text,) in history.execute("SELECT content FROM experience WHERE kind = 'try'")
+            }
         if len(tried) != len(verdicts) - len(kept):
             faults.append(f"the history of the results has {len(tried)} tries of {len(verdicts) - len(kept)}")
         if left := [path.name for path in (self.place / "tmp").iterdir()]:

@@ -60,7 +60,7 @@ from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP
 from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.verdicts.change_verdict import CHANGE_CONFIDENCE, unpaired_changes
-from pdrgate.measurands import PartialDropRate, SaturationThroughput, Sweep
+from pdrgate.measurands import PartialDropRate, SaturationThroughput, Setting, Sweep
 from pdrgate.record.trial import Trial
 from pdrgate.replication import (
     Contradiction,
@@ -408,7 +408,15 @@ def ill(curve: Callable[[float], LoadLoss], modes: tuple[float, ...], seed: int,
     """An unchanged build on a SUT whose boots deviate by 0.3 %; at most 8 pairs."""
     source = random.Random(seed)
     loads = grid(CAPACITY, BOOT_GRID, 1e9, highest=CAPACITY)
-    measurands = Measurands.at(loads, PDR_GOAL, QUICK.boot_trial, top_trials=STEADY_TOP_TRIALS, width=BOOT_WIDTH)
+    measurands = Measurands.of(
+        Setting(
+            loads=tuple(loads),
+            duration=QUICK.boot_trial,
+            loss_ratio=PDR_GOAL.loss_ratio,
+            top_trials=STEADY_TOP_TRIALS,
+            width=BOOT_WIDTH,
+        )
+    )
     rule = PairsRule(most=8)
     trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
     values: dict[str, dict[Side, tuple[float, ...]]] = {name: dict.fromkeys(SIDES, ()) for name in NAMES}

@@ -26,20 +26,17 @@ from postgresql_server import PostgresqlServer, programs
 from sqlalchemy import Connection, text
 
 from pdrgate.history.address import Address
-from pdrgate.history.database.baselines import LATEST_GREEN, measured, measured_cost, pin, pins
+from pdrgate.history.database.baselines import LATEST_GREEN, measured, pin, pins
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.experience import Experience
 from pdrgate.history.database.importing import add
-from pdrgate.history.database.queries import Wanted, all_series, entries, points
+from pdrgate.history.database.queries import Wanted, all_series, entries, points, side_cost
 from pdrgate.history.database.tables import (
-    AttemptRow,
     BootRow,
     ChangeRow,
-    CostRow,
+    ExperienceRow,
     FingerprintRow,
-    FunctionRow,
     MeasurandRow,
-    NoiseRow,
     ResultRow,
     RunRow,
     SideRow,
@@ -82,10 +79,10 @@ def fill(database: Database, results: int, trials: int) -> None:
             for table, rows in made.items():
                 put(connection, table, rows)
     with database.writing() as connection:
-        put(connection, NoiseRow, made_noise(random))
-        put(connection, AttemptRow, made_tries())
+        kept = [*made_noise(random), *made_tries()]
+        put(connection, ExperienceRow, [{"id": number, **one} for number, one in enumerate(kept, 1)])
         if connection.dialect.name == "postgresql":
-            for table in ("runs", "results", "sides", "boots", "trials", "noise", "tries"):
+            for table in ("runs", "results", "sides", "boots", "trials", "experience"):
                 connection.execute(text(f"SELECT setval('{table}_id_seq', (SELECT max(id) FROM {table}))"))
             connection.execute(text("ANALYZE"))  # as its own autovacuum would in a minute
 
@@ -104,8 +101,10 @@ def made_noise(random: Random) -> list[dict[str, Any]]:
             for boot in range(8)
         ]  # fmt: skip
         found.append({
-            "id": number + 1, "key": f"key-{number}", "testbed": series(own), "measured": 1.7e9 + 600.0 * number,
-            "conditions": conditions(own), "boots": json.dumps(boots),
+            "key": f"noise-{number}", "kind": "noise", "subject": series(own), "moment": 1.7e9 + 600.0 * number,
+            "content": json.dumps({
+                "seen": {"when": 1.7e9 + 600.0 * number, "boots": boots}, "conditions": conditions(own)
+            }),
         })  # fmt: skip
     return found
 
@@ -117,8 +116,8 @@ def made_tries() -> list[dict[str, Any]]:
     for number in range(COMPARISONS * TESTBEDS * SCENARIOS):
         one = {"run": f"run-{number}", "when": 1.7e9 + 600.0 * number, "verdict": "REGRESSION", "pairs": pairs}
         found.append({
-            "id": number + 1, "key": f"key-{number}", "compared": f"compared-{number // 3}", "ended": one["when"],
-            "verdict": one["verdict"], "attempt": json.dumps(one),
+            "key": f"try-{number}", "kind": "try", "subject": f"compared-{number // 3}", "moment": one["when"],
+            "content": json.dumps(one),
         })  # fmt: skip
     return found
 
@@ -154,8 +153,6 @@ def made_rows(random: Random, runs: range, trials: int) -> dict[type[Any], list[
             MeasurandRow,
             BootRow,
             ChangeRow,
-            CostRow,
-            FunctionRow,
             TrialRow,
         )
     }
@@ -180,7 +177,12 @@ def made_rows(random: Random, runs: range, trials: int) -> dict[type[Any], list[
             })  # fmt: skip
             found[SideRow].append({
                 "id": key, "result_id": key, "side": "", "label": "", "kernel": own["kernel"], "build": of_build,
-                "series": of_series, "started": started, "fingerprint": whole,
+                "series": of_series, "started": started, "fingerprint": whole, "cost": {
+                    "instructions": 5000.0, "batch": None, "trials": 3, "functions": [
+                        {"name": f"function_{number}", "instructions": 100.0, "calls": 1.0}
+                        for number in range(FUNCTIONS)
+                    ],
+                },
             })  # fmt: skip
             found[MeasurandRow].extend(
                 {
@@ -197,11 +199,6 @@ def made_rows(random: Random, runs: range, trials: int) -> dict[type[Any], list[
                 "result_id": key, "measurand": "PDR", "against": "made up", "accepted": True, "verdict": "PASS",
                 "change": 0.0, "lower": -0.01, "upper": 0.01, "confidence": 0.99, "tolerance": 0.02, "pairs": 0,
             })  # fmt: skip
-            found[CostRow].append({"side_id": key, "instructions": 5000.0, "trials": 3})
-            found[FunctionRow].extend(
-                {"side_id": key, "name": f"function_{number}", "instructions": 100.0, "calls": 1.0}
-                for number in range(FUNCTIONS)
-            )
         common = {
             "run_id": run + 1, "fingerprint": "", "side": "", "build": "", "boot": f"boot-{run}", "pair": 0,
             "goal": "", "phase": "repeat", "intended_duration": 1.0, "offered": 1000, "forwarded": 998, "drained": 0,
@@ -228,7 +225,7 @@ def questions(folder: Path, experience: Experience) -> dict[str, Callable[[Conne
 
     def baseline(connection: Connection) -> object:
         found = measured(connection, "release")
-        return measured_cost(connection, found[0].side)
+        return side_cost(connection, found[0].side)
 
     return {
         "* put a run of 100 trials in": lambda connection: add(connection, next(runs)),

@@ -18,7 +18,7 @@ from pathlib import Path
 from configurations import NAMESPACES, compared
 
 from pdrgate.gate.run.profile import PROFILES
-from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.reports.words.latencies import latency_by_build, latency_part
 from pdrgate.testbeds import Testbed
@@ -26,19 +26,11 @@ from pdrgate.testbeds import Testbed
 TESTBEDS = {"netns": NAMESPACES, "guest": NAMESPACES.with_name("steady-guest.yaml")}
 
 
-class Console:
+class Console(RunObserver):
     """Prints what the gate says, and no trials."""
 
     def said(self, sentence: str) -> None:
         print(f"    {sentence}", flush=True)
-
-    warned = said
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        pass
-
-    def measured(self, progress: Progress) -> None:
-        pass
 
 
 def waiting(nanoseconds: int) -> Callable[[Testbed], None]:

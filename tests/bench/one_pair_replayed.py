@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pdrgate.gate.comparisons.living_boots.counted_measurands import compared_by_counts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.gate.comparisons.pairs.foreseen import Foreseen, foreseen
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.verdicts.packet_cost import cost_result

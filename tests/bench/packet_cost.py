@@ -27,7 +27,7 @@ from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.measurands import Ask, replicate_of
+from pdrgate.measurands import Ask, Setting, replicate_of
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging
@@ -58,8 +58,14 @@ def boot_and_measure(
         if testbed.guest.meter is not None:
             testbed.guest.meter.hold(options.speed)
         belonging = Belonging("bench", boot=testbed.boot_id, pair=number)
-        cost = Measurands.at(
-            [LOSSLESS, OVERLOAD], PDR_GOAL, options.duration, top_trials=options.trials, width=0.02
+        cost = Measurands.of(
+            Setting(
+                loads=(LOSSLESS, OVERLOAD),
+                duration=options.duration,
+                loss_ratio=PDR_GOAL.loss_ratio,
+                top_trials=options.trials,
+                width=0.02,
+            )
         ).cost
         generator, file = testbed.generator(6), TrialFile(place / "trials.jsonl")
         try:

@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT / "libraries")]
 from pdrgate.cli import main as pdrgate  # noqa: E402
 from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots  # noqa: E402
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts  # noqa: E402
-from pdrgate.gate.comparisons.living_boots.several_cpu_suts import BootedOnce, SeveralCpuSuts  # noqa: E402
+from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts  # noqa: E402
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison  # noqa: E402
 from pdrgate.gate.run.run_record import RunRecord  # noqa: E402
 from pdrgate.history.results import read_result  # noqa: E402
@@ -36,7 +36,6 @@ _PARTS: tuple[tuple[object, str, str], ...] = (
     (LivingBoots, "_prepare_each", "prepare trials"),
     (LivingBoots, "_at_once", "trials of four guests"),
     (SeveralCpuSuts, "seen", "several CPUs"),
-    (BootedOnce, "seen", "several CPUs, booted"),
     (PairsComparison, "_by", "judge"),
     (comparing, "show_scenario", "pictures and tables in log.html"),
     (library, "show_run", "overview in report.html"),

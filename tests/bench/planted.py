@@ -23,11 +23,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -42,16 +42,8 @@ FUNCTION = "fib_rules_lookup"
 FILE = Path(__file__).resolve().parents[2] / "resources/testbeds/local-vm.yaml"
 
 
-class Silent:
+class Silent(RunObserver):
     """An observer that tells nobody."""
-
-    def said(self, sentence: str) -> None: ...
-
-    warned = said
-
-    def measuring(self, upcoming: Upcoming) -> None: ...
-
-    def measured(self, progress: Progress) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -88,7 +80,7 @@ def compared(rules: int, options: argparse.Namespace, place: Path) -> PairsCompa
     builds = {side: build(side, planted) for side, planted in zip(SIDES, (0, rules), strict=True)}
     try:
         session.take()
-        comparison = comparison_of(session, Scenario(), builds, Plan(48, None, options.tolerance))
+        comparison = comparison_of(ComparisonTask(session, Scenario(), builds, Plan(48, None, options.tolerance)))
         comparison.measure()
         comparison.judge(options.tolerance)
         comparison.finish()

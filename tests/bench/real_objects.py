@@ -39,7 +39,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
-from pdrgate.measurands.counted.code_reached import CodeReached
+from pdrgate.measurands.counted.program_run import CodeReached
 from pdrgate.observers.fates import by_fate
 from pdrgate.observers.reading import nested
 from pdrgate.observers.set_up_costs import LoadObserver

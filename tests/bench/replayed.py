@@ -22,7 +22,7 @@ from fake_testbed import CONFIG, Watcher  # noqa: E402
 from pdrgate.data_paths.catalogue import DATA_PATHS  # noqa: E402
 from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of  # noqa: E402
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts  # noqa: E402
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build  # noqa: E402
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask  # noqa: E402
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan  # noqa: E402
 from pdrgate.gate.run.options import Options  # noqa: E402
 from pdrgate.gate.run.run_record import RunRecord  # noqa: E402
@@ -69,9 +69,11 @@ def _replay(session: Session, one: ScenarioResult) -> None:
     scenario = _scenario(one.name)
     living = not last.loads
     if living:
-        made: Any = living_comparison_of(session, scenario, LivingSuts(session, builds), plan, longname=test)
+        made: Any = living_comparison_of(
+            ComparisonTask(session, scenario, builds, plan, longname=test), LivingSuts(session, builds)
+        )
     else:
-        made = comparison_of(session, scenario, builds, plan, longname=test)
+        made = comparison_of(ComparisonTask(session, scenario, builds, plan, longname=test))
     made.loop._resume()
     boots = by_boot(made.loop.found.trials)
     again = []

@@ -45,7 +45,7 @@ def one(profile: Profile, curve: LoadLoss, noise: float, seed: int, overhead: fl
     found = search(measure, profile.goals, min_load=calibration.min_load, max_load=calibration.search_load,
                    budget=profile.search_budget)  # fmt: skip
     result = found.results[-1]
-    return found.trials, clock[0], result.lower if result.outcome is GoalOutcome.FOUND else None
+    return found.trials, clock[0], result.lower if result.outcome == GoalOutcome.FOUND else None
 
 
 def main() -> None:

@@ -23,12 +23,11 @@ from rule_changes import several_cpus_changes
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.living_boots.several_cpu_suts import BootedOnce
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
@@ -44,21 +43,13 @@ _LEAST = 0.1
 """Of a value for a packet, for a function to be named."""
 
 
-class Told:
+class Told(RunObserver):
     """Prints what goes wrong, and nothing of each trial."""
 
     def said(self, sentence: str) -> None:
         """Print it where it tells of several CPUs."""
         if "CPUs share" in sentence:
             print(f"  {sentence}", flush=True)
-
-    warned = said
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        """Print nothing."""
-
-    def measured(self, progress: Progress) -> None:
-        """Print nothing."""
 
 
 def scenario(text: str) -> Scenario:
@@ -114,7 +105,7 @@ def main() -> None:
             for side, kernel in zip(SIDES, kernels, strict=True)
         }
         suts = LivingSuts(session, builds)
-        seen = suts.several_cpus.seen if asked.living else BootedOnce().seen
+        seen = suts.several_cpus.seen if asked.living else SeveralCpuSuts(session, builds, alone=True).seen
         for number in range(asked.times):
             for one in asked.scenarios:
                 begun, used = time.monotonic(), cpu_seconds()

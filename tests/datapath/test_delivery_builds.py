@@ -10,7 +10,7 @@ from configurations import compared
 from machine_noise import UNDECIDED
 
 from pdrgate.data_paths.catalogue import TcpStreams
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.results.verdict import Verdict

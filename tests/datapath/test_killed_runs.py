@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.progress import Progress, RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
 from pdrgate.history.results import read_result
@@ -36,6 +36,7 @@ import sys
 from pathlib import Path
 from pdrgate.values.errors import PdrGateError
 from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
@@ -44,14 +45,9 @@ from pdrgate.measurands import Ask
 from pdrgate.record.phase import Phase
 from pdrgate.testbeds import load_testbed
 
-class Teller:
+class Teller(RunObserver):
     def said(self, sentence):
         print("said", sentence, flush=True)
-
-    warned = said
-
-    def measuring(self, upcoming):
-        pass
 
     def measured(self, progress):
         print("measured", progress.number, flush=True)
@@ -80,7 +76,7 @@ except PdrGateError as error:
 """
 
 
-class Watcher:
+class Watcher(RunObserver):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -88,11 +84,6 @@ class Watcher:
 
     def said(self, sentence: str) -> None:
         self.sentences.append(sentence)
-
-    warned = said
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        pass
 
     def measured(self, progress: Progress) -> None:
         raise AssertionError("nothing was to be measured")

@@ -14,7 +14,7 @@ from machine_noise import UNDECIDED
 from wrong_routers import FAULTS, MARKS, RIGHT, SENDS_BACK, router
 
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options
@@ -50,7 +50,7 @@ def compare(session: Session, baseline: Path, candidate: Path, family: Literal[4
         "candidate": Build("candidate", "after", session.make, candidate),
     }
     scenario = Scenario(f"xdp-ipv{family}-routing")
-    comparison = comparison_of(session, scenario, builds, Plan(2, None, 0.02))  # type: ignore[arg-type]
+    comparison = comparison_of(ComparisonTask(session, scenario, builds, Plan(2, None, 0.02)))  # type: ignore[arg-type]
     comparison.run()
     return comparison
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from fake_testbed import Watcher
 
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options, ProfileName
@@ -89,7 +89,7 @@ def compared(
     }
     session.take()
     try:
-        comparison = comparison_of(session, scenario, builds, Plan(pairs, None, tolerance))  # type: ignore[arg-type]
+        comparison = comparison_of(ComparisonTask(session, scenario, builds, Plan(pairs, None, tolerance)))  # type: ignore[arg-type]
         comparison.measure()
         comparison.judge(tolerance)
         comparison.finish()

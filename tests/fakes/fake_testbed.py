@@ -10,7 +10,7 @@ from flat_values import changed
 from simulated_sut import SimulatedSut
 
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.progress import Progress, RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -139,22 +139,16 @@ class Killed(BaseException):
     """Stands for the end of the process: nothing in pdrgate catches it."""
 
 
-class Watcher:
+class Watcher(RunObserver):
     """An observer that keeps what it is told, and kills the run after some fresh trials."""
 
     def __init__(self, kill_after: int | None = None) -> None:
         self.sentences: list[str] = []
-        self.upcoming: list[Upcoming] = []
         self.progress: list[Progress] = []
         self._kill_after = kill_after
 
     def said(self, sentence: str) -> None:
         self.sentences.append(sentence)
-
-    warned = said
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        self.upcoming.append(upcoming)
 
     def measured(self, progress: Progress) -> None:
         self.progress.append(progress)

@@ -20,20 +20,18 @@ from sqlalchemy import func, select
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.verdicts.baseline import HistoryBaselines
-from pdrgate.history.database.baselines import LATEST_GREEN, measured, measured_cost, pin, pins, pooled_boots, unpin
+from pdrgate.history.database.baselines import LATEST_GREEN, measured, pin, pins, pooled_boots, unpin
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.experience import Experience
 from pdrgate.history.database.importing import Import, add, sources
 from pdrgate.history.database.pruning import give_back, prune
-from pdrgate.history.database.queries import ListedSeries, Wanted, all_series, entries, points
+from pdrgate.history.database.queries import Wanted, all_series, entries, points, side_cost
 from pdrgate.history.database.tables import (
     Base,
     BootRow,
     ChangeRow,
-    CostRow,
     EnvironmentRow,
     FingerprintRow,
-    FunctionRow,
     MeasurandRow,
     RunRow,
     SideRow,
@@ -44,6 +42,7 @@ from pdrgate.replication import NoiseFloor, Try
 from pdrgate.replication.earlier_tries import LASTING
 from pdrgate.results.fingerprint import build_digest, digest, series
 from pdrgate.results.verdict import Verdict
+from pdrgate.trend import Series
 from pdrgate.values.errors import DataError, PdrGateError
 
 STORED_RUNS = Path(__file__).parents[1] / "data" / "stored_runs"
@@ -130,11 +129,10 @@ class HistoryContract:
             assert (change["measurand"], change["change"], change["verdict"], change["deviation"], change["pairs"]) == (
                 "PDR", -0.01, "PASS", 0.004, 3,
             )  # fmt: skip
-            assert connection.execute(select(CostRow.instructions)).scalars().all() == [5000.0, 5000.0]
-            assert (
-                connection.execute(select(FunctionRow.name, FunctionRow.instructions)).all()
-                == [("ip6_forward", 173.0)] * 2
-            )
+            costs = [one for one in connection.execute(select(SideRow.cost)).scalars() if one is not None]
+            assert [one["instructions"] for one in costs] == [5000.0, 5000.0]
+            functions = [(each["name"], each["instructions"]) for one in costs for each in one["functions"]]
+            assert functions == [("ip6_forward", 173.0)] * 2
             kept = connection.execute(select(TrialRow.__table__).order_by(TrialRow.id)).mappings().all()
             ours = json.loads(trial(2, started=1e9 + 2).to_json()) | {"disturbed": ""}  # there in words
             assert {key: kept[1][key] for key in kept[1] if key not in ("id", "run_id")} == {
@@ -293,11 +291,11 @@ class HistoryContract:
             assert points(connection, FINGERPRINT, "cost") == ()
             assert points(connection, FINGERPRINT | {"testbed": "rack"}) == ()
             listed = all_series(connection, Wanted(scenario="ipv6-*"))
-            assert ListedSeries(
-                digest=series(FINGERPRINT), scenario=FINGERPRINT["scenario"], title="IPv6 routing",
-                testbed="local-netns", measurand="PDR", unit=pdr().unit, better="higher", points=3,
+            assert Series(
+                fingerprint=series(FINGERPRINT), scenario=FINGERPRINT["scenario"], title="IPv6 routing",
+                testbed="local-netns", measurand="PDR", unit=pdr().unit, better="higher", points=found,
             ) in listed  # fmt: skip
-            assert sorted(one.points for one in listed) == [1, 3]
+            assert sorted(len(one.points) for one in listed) == [1, 3]
             assert points(connection, series(FINGERPRINT)) == found
 
     # --- Baselines ---
@@ -352,10 +350,10 @@ class HistoryContract:
             assert only.lower < 0.9e6
             (single,), boots = pooled_boots(found[1:])
             assert (boots, single.samples) == (1, (1.02e6, 1.0e6, 0.98e6))
-            costed = measured_cost(connection, found[0].side)
+            costed = side_cost(connection, found[0].side)
             assert costed is not None
             assert (costed.instructions, costed.functions[0].name) == (5000.0, "ip6_forward")
-            assert measured_cost(connection, found[1].side) is None
+            assert side_cost(connection, found[1].side) is None
             assert [one.run for one in measured(connection, LATEST_GREEN) if one.green] == ["d", "a"]
             with pytest.raises(DataError, match=r"^no build is pinned as 6; there are: release; 'pdrgate hist"):
                 measured(connection, "6")
@@ -409,7 +407,7 @@ class HistoryContract:
         assert NoiseFloor.seen(store.observations("a"), 3.0) == NoiseFloor.seen(known, 3.0)
         monkeypatch.setattr("pdrgate.history.database.experience.NEWEST", 2)
         assert store.observations("a") == known[1:]
-        assert count(database) == {"noise": 4}
+        assert count(database) == {"experience": 4}
 
     def test_what_no_database_takes_as_a_number_costs_the_observation_alone(self, database: Database) -> None:
         store = Experience(database.address)
@@ -428,7 +426,7 @@ class HistoryContract:
         kept.add_try("a against c", ended[0])
         assert kept.tries("a against b") == sorted(ended, key=lambda one: one.when)
         assert kept.tries("a against c") == ended[:1]
-        assert count(database) == {"tries": 4}
+        assert count(database) == {"experience": 4}
 
     def test_tries_that_count_are_not_pruned(self, database: Database) -> None:
         kept = Experience(database.address)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pdrgate.measurands import BuildSeen, changes_by_rule
 from pdrgate.measurands.counted.load_cost import LOAD_TOLERANCE
 from pdrgate.measurands.functions.moved_work import MovedWork
-from pdrgate.measurands.memory.memory_result import OF_MEMORY
+from pdrgate.measurands.measurand import Values
 from pdrgate.measurands.memory.of_memory import OfMemory
 from pdrgate.measurands.memory.surely_changed import surely_changed
-from pdrgate.measurands.self_described import Values
+from pdrgate.measurands.memory.touched_lines import OF_MEMORY
 from pdrgate.results.model import ChangeResult, CostResult, Findings, MemoryResult
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
 from pdrgate.history.database.experience import Experience
@@ -18,17 +18,9 @@ from pdrgate.testbeds.vm.vm_config import LocalVm
 _VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
 
 
-class _Printing:
+class _Printing(RunObserver):
     def said(self, sentence: str) -> None:
         print(sentence)
-
-    warned = said
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        pass
-
-    def measured(self, progress: Progress) -> None:
-        pass
 
 
 @contextmanager

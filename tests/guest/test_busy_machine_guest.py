@@ -17,7 +17,7 @@ from vm_session import vm_session
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.gate.comparisons.by_scenario import living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.results.verdict import Verdict
 
@@ -57,7 +57,10 @@ def test_equal_kernels_cost_the_same_beside_busy_processes_and_without(cloud: Ke
             for path in PATHS:
                 for busy in (False, True):
                     made = living_comparison_of(
-                        session, scenario_of_path(path), suts, Plan(2, 600, 0.5), longname=f"{path} {busy}"
+                        ComparisonTask(
+                            session, scenario_of_path(path), suts.builds, Plan(2, 600, 0.5), longname=f"{path} {busy}"
+                        ),
+                        suts,
                     )
                     if busy:
                         with busy_machine():

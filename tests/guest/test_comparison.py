@@ -19,11 +19,11 @@ import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.progress import Progress, RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -75,17 +75,8 @@ def test_a_full_disk_keeps_what_was_measured(cloud: KernelBuild, tmp_path: Path)
         subprocess.run(("umount", str(output)), check=True)
 
 
-class _Silent:
-    def said(self, sentence: str) -> None:
-        pass
-
-    warned = said
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        pass
-
-    def measured(self, progress: Progress) -> None:
-        pass
+class _Silent(RunObserver):
+    """It tells nobody."""
 
 
 def _session(config: TestbedConfig, folder: Path, observer: _Silent, tmp_path: Path) -> Session:
@@ -124,7 +115,7 @@ def _comparison(
         return testbed
 
     builds = {side: Build(side, name, partial(boot, side)) for side, name in zip(SIDES, "ab", strict=True)}
-    return comparison_of(run, SOON_EMPTY, builds, Plan(pairs, 600, 0.5))  # type: ignore[arg-type]
+    return comparison_of(ComparisonTask(run, SOON_EMPTY, builds, Plan(pairs, 600, 0.5)))  # type: ignore[arg-type]
 
 
 def _crash(testbed: VmTestbed) -> None:

@@ -13,7 +13,7 @@ from vm_session import vm_session
 from pdrgate.builds.kernel_build import KernelBuild, kernel_build
 from pdrgate.gate.comparisons.by_scenario import living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
@@ -38,7 +38,9 @@ def judged_against(
         }
         # The tolerance of the cost is the run's.
         plan = Plan(2, 600, 0.5, several_cpus=several_cpus)
-        made = living_comparison_of(session, Scenario("ip-routing"), LivingSuts(session, builds), plan)  # type: ignore[arg-type]
+        made = living_comparison_of(
+            ComparisonTask(session, Scenario("ip-routing"), builds, plan), LivingSuts(session, builds)
+        )  # type: ignore[arg-type]
         return made, made.run()
 
 

@@ -18,7 +18,7 @@ from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER, Planted
 from pdrgate.gate.comparisons.by_scenario import living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
@@ -52,7 +52,9 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
 
         def counted(scenario: Scenario, longname: str) -> PairsComparison:
             # The tolerance of the cost is the run's; few pairs show what this is about.
-            made = living_comparison_of(session, scenario, suts, Plan(2, 600, 0.5), longname=longname)
+            made = living_comparison_of(
+                ComparisonTask(session, scenario, suts.builds, Plan(2, 600, 0.5), longname=longname), suts
+            )
             made.run()
             return made
 
@@ -108,7 +110,9 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
     with vm_session(tmp_path, resume=True) as session:
         suts = LivingSuts(session, builds)
         for before, name in ((first, "first"), (nat, "second")):
-            after = living_comparison_of(session, before.scenario, suts, Plan(2, 600, 0.5), longname=name)
+            after = living_comparison_of(
+                ComparisonTask(session, before.scenario, suts.builds, Plan(2, 600, 0.5), longname=name), suts
+            )
             after.run()
             assert after.boots == before.boots
             assert after.judgement == before.judgement
@@ -126,13 +130,15 @@ def test_what_the_kernel_refuses_of_the_candidate_alone_is_a_regression(cloud: K
             for side, name, program in zip(SIDES, "ab", (None, refused), strict=True)
         }
         suts = LivingSuts(session, builds)
-        made = living_comparison_of(session, PROGRAM, suts, Plan(2, 600, 0.5), test=PROGRAM.name)
+        made = living_comparison_of(
+            ComparisonTask(session, PROGRAM, suts.builds, Plan(2, 600, 0.5), PROGRAM.name, PROGRAM.name), suts
+        )
         made.run()
         assert made.judgement is not None
         assert made.judgement.verdict is Verdict.REGRESSION
         assert made.judgement.reason.startswith("the candidate's program does not load, and the baseline's does: ")
         assert "the verifier says: " in made.judgement.reason
-        assert (made.unable, made.boots, made.trials) == ("", [], ())
+        assert (made.loop.replication.unable, made.boots, made.trials) == ("", [], ())
 
 
 def test_what_kernels_run_on_a_path_is_kept_and_what_boot_left_otherwise_is_seen(
@@ -145,7 +151,7 @@ def test_what_kernels_run_on_a_path_is_kept_and_what_boot_left_otherwise_is_seen
             for side in SIDES
         }
         suts = LivingSuts(session, builds)
-        living_comparison_of(session, PLAIN, suts, Plan(2, 600, 0.5)).run()
+        living_comparison_of(ComparisonTask(session, PLAIN, suts.builds, Plan(2, 600, 0.5)), suts).run()
         for side in SIDES:
             code = experience.path_codes(code_key(f"digest of the {side}", session.config))[PLAIN.name]
             assert {"ip_forward", "ip_rcv_core"} <= code.packets

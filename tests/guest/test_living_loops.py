@@ -16,7 +16,7 @@ from pdrgate.data_paths.slowdowns import EGRESS_FILTER, Planted, Slowdown
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.gate.comparisons.by_scenario import living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.knobs import Knob, offloads, sysctl
@@ -68,7 +68,9 @@ def judged(
 
         def judged(asked: Scenario, planted: Planted | None) -> tuple[Verdict, str]:
             suts.builds["candidate"] = replace(builds["candidate"], planted=planted)
-            found = living_comparison_of(session, asked, suts, Plan(2, 600, 0.5), longname=f"number {next(number)}")
+            found = living_comparison_of(
+                ComparisonTask(session, asked, suts.builds, Plan(2, 600, 0.5), longname=f"number {next(number)}"), suts
+            )
             made = found.run()
             return made.verdict, made.reason
 

@@ -13,7 +13,7 @@ from vm_session import vm_session
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.gate.comparisons.by_scenario import living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
@@ -44,7 +44,9 @@ def compare(cloud: KernelBuild, tmp_path: Path) -> Iterator[Compare]:
                 program = touching.built(tmp_path / f"{side}{taken}", "router")
                 suts.builds[side] = Build(side, builds[side].label, builds[side].start, program)
             # The tolerance of the cost is the run's; few pairs show what this is about.
-            made = living_comparison_of(session, PROGRAM, suts, Plan(2, 600, 0.5), longname=f"number {taken}")
+            made = living_comparison_of(
+                ComparisonTask(session, PROGRAM, suts.builds, Plan(2, 600, 0.5), longname=f"number {taken}"), suts
+            )
             made.run()
             return made
 

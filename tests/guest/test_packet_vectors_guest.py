@@ -14,7 +14,7 @@ from pdrgate.builds.program_setup import Filling, ProgramSetup
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
 from pdrgate.gate.comparisons.packet_vectors.vectors_comparison import VectorsComparison
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -31,20 +31,12 @@ BLOCKED = ProgramSetup(maps=(Filling("blocked", (("10.0.0.1", "1"), ("10.0.0.2",
 FLOWS = [udp_packet(f"10.0.0.{host}", "198.18.0.1", 1234, 53) for host in range(1, 9)]
 
 
-class _Heard:
+class _Heard(RunObserver):
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def said(self, sentence: str) -> None:
         self.lines.append(sentence)
-
-    warned = said
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        pass
-
-    def measured(self, progress: Progress) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")

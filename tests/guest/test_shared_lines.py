@@ -15,9 +15,8 @@ from vm_session import vm_session
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.living_boots.several_cpu_suts import BootedOnce
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS, Scaling
@@ -51,7 +50,7 @@ def seen(cloud: KernelBuild, folder: Path, cpus: int, *counters: Touching) -> tu
             for side, name, counter in zip(SIDES, "ab", counters, strict=True)
         }
         task = ComparisonTask(session, Scenario("xdp-ipv6-routing"), builds, Plan(2, 600, 0.5), "t")
-        found = BootedOnce().seen(task).results
+        found = SeveralCpuSuts(session, builds, alone=True).seen(task).results
     before, after = (found[side] for side in SIDES)
     # Packets count only while all CPUs handle some.
     assert before.cpus == after.cpus == cpus

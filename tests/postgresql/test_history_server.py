@@ -122,9 +122,9 @@ def test_somebody_who_holds_the_tables(database: Database, tmp_path: Path) -> No
 
 def test_a_history_of_another_schema_is_refused_in_one_line(database: Database) -> None:
     with psycopg.connect(database.address.url) as connection:
-        connection.execute(f"UPDATE {SCHEMA_TABLE} SET schema = 4".encode())
+        connection.execute(f"UPDATE {SCHEMA_TABLE} SET schema = 5".encode())
     with pytest.raises(
-        DataError, match=r" is of schema 4, and this pdrgate reads schema 3; name a new one, and fill it"
+        DataError, match=r" is of schema 5, and this pdrgate reads schema 4; name a new one, and fill it"
     ):
         Database.open(database.address)
 

@@ -344,6 +344,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
@@ -352,14 +353,9 @@ from pdrgate.measurands import Ask
 from pdrgate.record.phase import Phase
 from pdrgate.testbeds import load_testbed
 
-class Teller:
+class Teller(RunObserver):
     def said(self, sentence):
         print("said", sentence, flush=True)
-
-    warned = said
-
-    def measuring(self, upcoming):
-        pass
 
     def measured(self, progress):
         print("measured", progress.number, flush=True)

@@ -20,14 +20,14 @@ from trex_rig import config, ideal, paths
 from trex_server import TRexServer
 
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.history.results import read_result
-from pdrgate.measurands import Sweep
+from pdrgate.measurands import Setting, Sweep
 from pdrgate.record.cause import causes_in_words
 from pdrgate.record.trial import LOOKS, Trial
 from pdrgate.results.model import Side
@@ -151,7 +151,9 @@ def test_the_pdr_of_a_replicate_does_not_depend_on_how_long_its_trials_last(
     loads = tuple(capacity * factor for factor in (0.5, 0.7, 1.25, 1.6, 2.0))
     width = 0.1 if duration < 0.2 else 0.02
     goal = Goal("PDR", 0.005, width=width)
-    found = Measurands.at(loads, goal, duration, top_trials=3, width=width)
+    found = Measurands.of(
+        Setting(loads=tuple(loads), duration=duration, loss_ratio=goal.loss_ratio, top_trials=3, width=width)
+    )
     steps = (Sweep(loads, duration), found.saturation, found.pdr)
     trials: list[Trial] = []
     while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:
@@ -171,7 +173,7 @@ def test_a_search_takes_no_hidden_overload_for_held(server: TRexServer, generato
         return told(partial(generator.trial, load, duration, FRAMES))
 
     found = search(measure, [goal], min_load=43, max_load=65e3, budget=60).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert found.lower is not None
     assert 0.97 * 43e3 / 0.995 < found.lower < 1.02 * 43e3 / 0.995
 
@@ -219,7 +221,7 @@ def test_builds_that_are_booted_in_turn_are_compared_by_their_true_pdrs(tmp_path
         "candidate": Build("candidate", "linux-b", booting("b", 0.9 * 43e3), identity="of b"),
     }
     session.take()
-    subject = comparison_of(session, Scenario(), builds, Plan(8, 1e9, 0.02, together=False))
+    subject = comparison_of(ComparisonTask(session, Scenario(), builds, Plan(8, 1e9, 0.02, together=False)))
     subject.measure()
     subject.judge(0.02)
     subject.finish()

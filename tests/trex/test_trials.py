@@ -230,7 +230,7 @@ def test_a_search_finds_the_simulated_pdr(server: TRexServer, generator: TRexGen
         lambda load, duration: generator.trial(load, duration, FRAMES), [goal], min_load=10e3, max_load=2e6, budget=60
     )
     found = result.of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert found.lower is not None
     assert found.upper is not None
     truth = 700e3 / 0.995

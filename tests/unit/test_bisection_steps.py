@@ -22,9 +22,15 @@ from pdrgate.builds.bpf_build import own_build
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.cli import main
 from pdrgate.gate.comparisons import bisection as module
-from pdrgate.gate.comparisons.bisection import BisectionRequest, BisectionStep, Steps, bisected, first_bad
-from pdrgate.gate.comparisons.judged_series import judged_series
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.bisection import (
+    BisectionRequest,
+    BisectionStep,
+    Steps,
+    bisected,
+    first_bad,
+    judged_series,
+)
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build
 from pdrgate.gate.run.run_record import STEPS_TRIALS, RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session

@@ -26,13 +26,13 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.crashes.faults import Crash
 from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.equal_builds import compare_with_itself
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.pairs_file import PAIRS_FILE
-from pdrgate.gate.run.progress import Estimate, Upcoming
+from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -43,6 +43,7 @@ from pdrgate.history.database.experience import Experience
 from pdrgate.history.results import read_result
 from pdrgate.keywords import comparing as keywords
 from pdrgate.keywords.state import OpenTestbed, State
+from pdrgate.measurands import Ask
 from pdrgate.observers.watching import Observation
 from pdrgate.record.phase import Phase
 from pdrgate.replication import NoiseFloor
@@ -248,7 +249,7 @@ def comparison(
     }
     session.take()
     plan = Plan(pairs, budget, 0.02, together)
-    return session, comparison_of(session, scenario or Scenario(), builds, plan, longname=test)
+    return session, comparison_of(ComparisonTask(session, scenario or Scenario(), builds, plan, longname=test))
 
 
 def compared(
@@ -350,10 +351,9 @@ class _Threads(Watcher):
         self.at_once: set[Phase] = set()
         self.in_turn: set[Phase] = set()
 
-    def measuring(self, upcoming: Upcoming) -> None:
+    def measuring(self, ask: Ask, side: Side | None, pair: int) -> None:
         main = threading.current_thread() is threading.main_thread()
-        (self.in_turn if main else self.at_once).add(upcoming.phase)
-        super().measuring(upcoming)
+        (self.in_turn if main else self.at_once).add(ask.phase)
 
 
 @pytest.mark.parametrize(
@@ -993,10 +993,10 @@ def test_kept_pairs_that_contradict_the_fresh_ones_do_not_outvote_them(tmp_path:
     _, first, _ = compared(tmp_path / "1", STEADY, STEADY, pairs=4, experience=kept)
     assert first.verdict is Verdict.PASS
     with contextlib.closing(sqlite3.connect(tmp_path / "history.db", isolation_level=None)) as history:
-        ((text,),) = history.execute("SELECT attempt FROM tries")
+        ((text,),) = history.execute("SELECT content FROM experience WHERE kind = 'try'")
         attempt = json.loads(text)
         attempt["pairs"] = {name: [[1e6, 1e6 + number] for number in range(14)] for name in attempt["pairs"]}
-        history.execute("UPDATE tries SET attempt = ?", (json.dumps(attempt),))
+        history.execute("UPDATE experience SET content = ? WHERE kind = 'try'", (json.dumps(attempt),))
     _, second, _ = compared(tmp_path / "2", STEADY, [0.7e6, 0.702e6, 0.699e6, 0.701e6], pairs=8, experience=kept)
     assert second.verdict is Verdict.REGRESSION
     assert "the pairs of earlier tries of these two builds contradict these and do not count (" in second.reason

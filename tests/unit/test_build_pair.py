@@ -17,10 +17,10 @@ from made_results import result, scenario
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.living_boots.several_cpu_suts import BootedOnce
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.living_boots.packets_on_cpus import SeveralCpusSeen
+from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
+from pdrgate.gate.comparisons.pairs.comparison_task import Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
-from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
@@ -254,7 +254,7 @@ def compared(folder: Path, before: float, after: float, *, allow: bool = False) 
         for side, speed, options in sides
     }
     session.take()
-    subject = comparison_of(session, Scenario(), builds, Plan(12, 1e9, 0.02))
+    subject = comparison_of(ComparisonTask(session, Scenario(), builds, Plan(12, 1e9, 0.02)))
     subject.measure()
     subject.judge(0.02)
     subject.finish()
@@ -278,7 +278,7 @@ def test_a_build_that_is_faster_without_hardening_is_not_comparable(tmp_path: Pa
 
 def test_what_several_cpus_did_not_show_is_part_of_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     lost = SeveralCpusSeen(unmeasured=("what several CPUs share was not measured: the guest has ended",))
-    monkeypatch.setattr(BootedOnce, "seen", lambda *_: lost)
+    monkeypatch.setattr(SeveralCpuSuts, "seen", lambda *_: lost)
     monkeypatch.setattr(PreparedSut, "sees_memory", True)
     (found,) = compared(tmp_path, 1e6, 1e6).scenarios
     assert found.details.unmeasured == lost.unmeasured

@@ -10,7 +10,7 @@ import pytest
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
 from pdrgate.history.results import read_result

@@ -7,7 +7,7 @@ from flat_values import flat_trial
 from rule_changes import value_changes
 
 from pdrgate.gate.verdicts.change_verdict import judged
-from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
+from pdrgate.measurands.rates.numbered_packets import PacketsNever, PacketsTwice
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.verdict import Verdict

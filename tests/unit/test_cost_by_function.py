@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pdrgate.gate.verdicts.change_verdict import judged
-from pdrgate.measurands.counted.cost_by_function import decided_by_functions
+from pdrgate.measurands.counted.cost import decided_by_functions
 from pdrgate.reports.words.costs import changes_table
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict

@@ -13,7 +13,7 @@ from flat_values import changed, flat_trial
 from simulated_sut import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
@@ -315,7 +315,7 @@ def test_builds_whose_trials_are_all_lost_are_disturbed_before_a_suite_asks(tmp_
     session = Session(CONFIG, QUICK, RunRecord(tmp_path / "run", "quick"), Watcher(), state=tmp_path / "state")
     session.take()
     try:
-        comparison = comparison_of(session, Scenario(), builds, Plan(12, None, 0.02))
+        comparison = comparison_of(ComparisonTask(session, Scenario(), builds, Plan(12, None, 0.02)))
         comparison.measure()
         judgement = comparison.finish()
     finally:

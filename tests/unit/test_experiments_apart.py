@@ -9,8 +9,7 @@ from flat_values import flat_trial
 
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.record.trial import Trial
-from pdrgate.stability.experiments import comparisons, experiments
-from pdrgate.stability.goal import goal_of, without_goal
+from pdrgate.stability.experiments import comparisons, experiments, goal_of, without_goal
 
 
 def of(side: str = "", build: str = "", pair: int = 0, **more: object) -> Trial:

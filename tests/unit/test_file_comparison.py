@@ -17,7 +17,7 @@ from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.judged_again.sets_of_trials import WantedSet
 from pdrgate.gate.run.run_record import FINGERPRINTS_FILE
 from pdrgate.gate.scenarios.replicate_samples import Measurands
-from pdrgate.measurands import Sweep
+from pdrgate.measurands import Setting, Sweep
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.verdict import Verdict
@@ -29,7 +29,9 @@ LOADS = (0.5e6, 0.7e6, 1.15e6, 1.5e6, 1.95e6)
 
 def replicate(curve: LoadLoss, seed: int = 1, **belonging: object) -> Iterator[Trial]:
     """One repeat's or boot's trials, as the gate measures them."""
-    found = Measurands.at(LOADS, PDR_GOAL, 0.25, top_trials=2, width=0.02)
+    found = Measurands.of(
+        Setting(loads=tuple(LOADS), duration=0.25, loss_ratio=PDR_GOAL.loss_ratio, top_trials=2, width=0.02)
+    )
     sut = SimulatedSut(curve, Behaviour(0.003), seed=seed, ceiling=Ceiling(4e6))
     trials: list[Trial] = []
     steps = found.steps(Sweep(LOADS, 0.25))

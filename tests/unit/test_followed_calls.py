@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from flat_values import flat_trial
 
-from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
+from pdrgate.gate.comparisons.living_boots.living_counts import CountedPackets
 from pdrgate.gate.run.profile import PROFILES
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.record.phase import Phase
@@ -61,7 +61,8 @@ def counted(*suts: CountedSut) -> list[str]:
     """The boots whose calls were followed, once each."""
     session = SimpleNamespace(profile=PROFILES["quick"], observer=None)
     living = SimpleNamespace(builds={"baseline": None, "candidate": None}, resting={})
-    packets = CountedPackets(cast(Any, session), Scenario("ipv4-routing"), cast(Any, living))
+    task = SimpleNamespace(session=session, scenario=Scenario("ipv4-routing"))
+    packets = CountedPackets(cast(Any, task), cast(Any, living))
     for sut in suts:
         packets.count(cast(Any, sut))
     for again in packets.doubtful([cast(Any, sut) for sut in suts]):

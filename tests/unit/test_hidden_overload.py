@@ -11,7 +11,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.sut.load_search import goals_of
-from pdrgate.measurands import Sweep
+from pdrgate.measurands import Setting, Sweep
 from pdrgate.record.trial import STANDING, Trial
 from pdrgate.search.mlr import GoalOutcome, search
 
@@ -30,7 +30,7 @@ def test_neither_search_nor_pdr_nor_saturation_take_a_hidden_overload_for_held(
     found = search(
         measure, goals, min_load=capacity / 1000, max_load=1.5 * capacity, budget=profile.search_budget
     ).results[-1]
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert found.lower is not None
     # A queue that grows by no more than what may stand in it is none: so many packets more may be in a trial.
     standing = STANDING / (capacity * goals[-1].final_trial_duration)
@@ -39,7 +39,9 @@ def test_neither_search_nor_pdr_nor_saturation_take_a_hidden_overload_for_held(
     duration = profile.boot_trial if boots else profile.trial_duration
     loads = grid(found.lower, BOOT_GRID if boots else profile.grid, 1e9)
     width = max(BOOT_WIDTH, profile.finest_width) if boots else goals[-1].width
-    measurands = Measurands.at(loads, goals[-1], duration, top_trials=2, width=width)
+    measurands = Measurands.of(
+        Setting(loads=tuple(loads), duration=duration, loss_ratio=goals[-1].loss_ratio, top_trials=2, width=width)
+    )
     steps = (Sweep(round_order(loads, 0), duration), measurands.saturation, measurands.pdr)
     trials: list[Trial] = []
     while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:

@@ -147,7 +147,7 @@ def test_the_environment_has_the_password_and_nobody_tells_it(
 @pytest.mark.parametrize(
     ("known", "change"),
     [
-        ("4", f"UPDATE {SCHEMA_TABLE} SET schema = 4"),
+        ("5", f"UPDATE {SCHEMA_TABLE} SET schema = 5"),
         ("0004", f"DROP TABLE {SCHEMA_TABLE}; CREATE TABLE {SCHEMA_TABLE} AS SELECT '0004' AS version_num"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_history_of_another_schema_is_refused_in_one_line(
         connection.executescript(change)
     with pytest.raises(
         DataError,
-        match=rf"runs\.db is of schema {known}, and this pdrgate reads schema 3; name a new one, and fill it from the "
+        match=rf"runs\.db is of schema {known}, and this pdrgate reads schema 4; name a new one, and fill it from the "
         r"folders of runs with 'pdrgate history import'$",
     ):
         opened(file)

@@ -23,7 +23,7 @@ from said_options import said
 from pdrgate.cli import cli
 from pdrgate.cli.gate import _asked, _of_testbed
 from pdrgate.gate.run.declaration import By, declarations
-from pdrgate.gate.run.options import RunOptions, origin_of_run
+from pdrgate.gate.run.options import RunOptions, kept_options
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
@@ -196,22 +196,25 @@ def test_the_command_that_a_result_tells_asks_for_the_same_again(
     monkeypatch.chdir(tmp_path)
     Path("mine.robot").write_text("*** Test Cases ***\nMine\n    [Tags]    mine\n    No Operation\n")
     asked.keep(tmp_path)
-    front, *words = shlex.split(origin_of_run(tmp_path)[0])
+    kept = kept_options(tmp_path)
+    assert kept is not None
+    front, *words = shlex.split(kept.command)
     context = cli.commands["gate"].make_context("gate", words)
     assert front == "./ci/gate"
     assert _asked(**said(context)) == asked
 
 
-def test_a_folder_without_options_tells_no_command(tmp_path: Path) -> None:
-    assert origin_of_run(tmp_path) == ("", "")
+def test_a_folder_without_options_keeps_none(tmp_path: Path) -> None:
+    assert kept_options(tmp_path) is None
 
 
 def test_a_result_tells_the_commit_that_it_judges(tmp_path: Path) -> None:
     """Merging takes no other's; what a folder does not tell is of none."""
     dataclasses.replace(OPTIONS, commit="a" * 40).keep(tmp_path)
-    command, commit = origin_of_run(tmp_path)
-    assert f"--commit {commit}" in command
-    record = RunRecord(tmp_path, "quick", command=command, commit=commit)
+    kept = kept_options(tmp_path)
+    assert kept is not None
+    assert f"--commit {kept.commit}" in kept.command
+    record = RunRecord(tmp_path, "quick", command=kept.command, commit=kept.commit)
     record.fail("others have it", held=True)
     record.close()
     told = read_result(tmp_path)

@@ -143,13 +143,9 @@ def test_what_a_missing_tool_keeps_from_both_builds_is_an_error_and_not_left_out
         def _failed(self, suts: Any, done: Any) -> Any:
             return [SimpleNamespace(side=side, error=error) for side, _ in suts]
 
-    def suts() -> Any:
-        return SimpleNamespace(builds={}, codes=SimpleNamespace(set_up=None))
-
-    boots = Boots(
-        cast(Any, None), cast(Any, None), suts(), cast(Any, SimpleNamespace(frames={})),
-        on_trial=lambda trial, earlier: None, known=lambda fingerprint: None,
-    )  # fmt: skip
+    task = SimpleNamespace(session=None, scenario=None, builds={})
+    suts = SimpleNamespace(codes=SimpleNamespace(set_up=None))
+    boots = Boots(cast(Any, task), cast(Any, suts), cast(Any, SimpleNamespace(frames={})))
     boots._set_up(cast(Any, {("baseline", 1): None, ("candidate", 1): None}))
     assert boots.failure is not None
     assert boots.failure.verdict is Verdict.ERROR

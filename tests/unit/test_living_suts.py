@@ -13,11 +13,13 @@ import pytest
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.guests.guest import GuestError
+from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 
 
@@ -43,7 +45,7 @@ class BootsNothing:
 
     def begin(self, start: Any, *, kept: bool) -> object:
         self.begun += 1
-        self.up.append(_Dies() if start.args[0].label == self.dying else _Nothing())
+        self.up.append(start(None))
         return self.up[-1]
 
     def ready(self, testbed: object, *, introduce: bool) -> None:
@@ -57,7 +59,13 @@ class BootsNothing:
 
 
 def living(session: BootsNothing) -> LivingSuts:
-    builds = {side: cast(Build, SimpleNamespace(label=side, identity=side)) for side in SIDES}
+    def build(side: Side) -> Build:
+        def start(_: object) -> object:
+            return _Dies() if session.dying == side else _Nothing()
+
+        return cast(Build, SimpleNamespace(label=side, identity=side, counted=None, start=start))
+
+    builds = {side: build(side) for side in SIDES}
     return LivingSuts(cast(Session, session), builds)
 
 
@@ -125,7 +133,7 @@ def test_a_build_that_came_up_once_is_booted_anew_however_often_it_dies() -> Non
     session.dying = "candidate"
     for died in range(1, 9):
         for number in (1, 2):
-            suts.lost("candidate", number)
+            suts.lost(("candidate", number))
         with pytest.raises(BootError):
             suts.pairs((1, 2))
         assert session.begun == 4 + 2 * died
@@ -139,15 +147,9 @@ def test_a_baseline_that_dies_as_it_boots_has_not_come_up() -> None:
 
 
 def _boots(session: BootsNothing, suts: LivingSuts | None = None) -> LivingBoots:
-    counted = cast(Any, SimpleNamespace(frames={}))
-    return LivingBoots(
-        cast(Session, session),
-        Scenario(),
-        suts or living(session),
-        counted,
-        on_trial=lambda *_: None,
-        known=lambda *_: None,
-    )
+    suts, counted = suts or living(session), cast(Any, SimpleNamespace(frames={}))
+    task = ComparisonTask(cast(Session, session), Scenario(), suts.builds, Plan(2, None, 0.02))
+    return LivingBoots(task, suts, counted)
 
 
 def test_a_pair_that_may_be_enough_is_measured_alone_and_so_is_the_one_behind_it(

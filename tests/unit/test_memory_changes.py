@@ -17,9 +17,9 @@ from pdrgate.gate.verdicts.change_verdict import comparison
 from pdrgate.measurands import described
 from pdrgate.measurands.functions.more_by_function import limits_of, surely_more
 from pdrgate.measurands.functions.moved_work import MovedWork
-from pdrgate.measurands.memory.cache_lines import CacheLines
-from pdrgate.measurands.memory.memory_result import OF_MEMORY, memory_result
+from pdrgate.measurands.memory.memory_result import memory_result
 from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
+from pdrgate.measurands.memory.touched_lines import OF_MEMORY, CacheLines
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging, MemoryCounts, MemorySeen, Occasion, Seen
 from pdrgate.record.trial import Trial

@@ -20,8 +20,9 @@ from simulated_sut import (
 )
 
 from pdrgate.record.trial import Trial
+from pdrgate.results.model import GoalResult
 from pdrgate.search.goals import NDR, PDR_GOAL, Goal
-from pdrgate.search.mlr import GoalBounds, GoalOutcome, Measure, SearchOutcome, search
+from pdrgate.search.mlr import GoalOutcome, Measure, SearchOutcome, search
 from pdrgate.values.errors import UsageError
 
 EXACT = Behaviour(noise=0.0)
@@ -48,16 +49,16 @@ def pdr_search(measure: Measure, *goals: Goal, max_load: float = 3e6, budget: fl
     return search(measure, goals or (PDR_GOAL,), min_load=1e3, max_load=max_load, budget=budget)
 
 
-def within_goal(result: GoalBounds) -> bool:
+def within_goal(result: GoalResult) -> bool:
     assert result.lower is not None
     assert result.upper is not None
-    return result.lower < result.upper and 1 - result.lower / result.upper <= result.goal.width * (1 + 1e-9)
+    return result.lower < result.upper and 1 - result.lower / result.upper <= result.width * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("shape", CURVES)
 def test_without_noise_the_bounds_bracket_the_true_pdr(shape: str) -> None:
     found = pdr_search(SimulatedSut(CURVES[shape], EXACT).measure, FINE).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert within_goal(found)
     assert found.lower is not None
     assert found.upper is not None
@@ -70,7 +71,7 @@ def test_without_noise_the_bounds_bracket_the_true_pdr(shape: str) -> None:
 def test_with_noise_the_bounds_are_off_by_no_more_than_the_noise(shape: str, seed: int) -> None:
     noise = 0.003
     found = pdr_search(SimulatedSut(CURVES[shape], Behaviour(noise), seed=seed).measure, FINE).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert within_goal(found)
     assert found.lower is not None
     assert found.upper is not None
@@ -84,8 +85,8 @@ def test_two_goals_at_once_share_their_trials() -> None:
     measure = SimulatedSut(RealisticCurve(1e6), EXACT).measure
     both = pdr_search(measure, NDR, PDR_GOAL)
     ndr, pdr = both.of("NDR"), both.of("PDR")
-    assert [result.goal.name for result in both.results] == ["NDR", "PDR"]
-    assert ndr.outcome is pdr.outcome is GoalOutcome.FOUND
+    assert [result.name for result in both.results] == ["NDR", "PDR"]
+    assert ndr.outcome == pdr.outcome == GoalOutcome.FOUND
     assert within_goal(ndr)
     assert within_goal(pdr)
     assert ndr.upper is not None
@@ -113,7 +114,7 @@ def test_no_upper_bound(saturation: float) -> None:
 def test_the_outcome_is_found_at_any_width(width: float) -> None:
     goal = dataclasses.replace(PDR_GOAL, width=width)
     found = pdr_search(SimulatedSut(IdealCurve(1e6), EXACT).measure, goal).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert within_goal(found)
 
 
@@ -157,7 +158,7 @@ def test_a_perfect_sut_behind_a_slow_generator_has_no_upper_bound(ceiling: float
 def test_a_slow_generator_does_not_move_the_pdr_below_it(seed: int, stretches: bool) -> None:
     sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=seed, ceiling=Ceiling(1.2e6, stretches))
     found = pdr_search(sut.measure).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert found.lower is not None
     assert found.upper is not None
     assert found.lower * 0.997 <= true_pdr(IdealCurve(1e6)) <= found.upper * 1.003
@@ -212,7 +213,7 @@ def test_a_buffer_that_holds_an_overload_until_a_trial_is_over_makes_no_load_hol
     """4096 packets are 4 % of what 0.5 s of 200 kpps offer: such a trial at 204 kpps loses nothing."""
 
     found = pdr_search(buffered(2e5, 4096, flight=flight, looks=looks)).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert found.lower is not None
     assert found.upper is not None
     assert found.lower <= 2e5 / 0.995 * 1.001

@@ -13,7 +13,7 @@ from rule_changes import memory_changes
 from pdrgate.measurands.counted.cost import PARTS_OF_COST
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.measurands.functions.moved_work import MovedWork, moved_work, shown_by
-from pdrgate.measurands.memory.cache_lines import CacheLines
+from pdrgate.measurands.memory.touched_lines import CacheLines
 from pdrgate.results.model import CostResult, FrameResult, FunctionResult, MemoryFunction, MemoryResult
 
 Costs = Mapping[str, float]

@@ -14,7 +14,7 @@ from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 
 from pdrgate.gate.comparisons.by_scenario import living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.run_record import RunRecord
@@ -63,7 +63,9 @@ def counting(folder: Path, experience: Experience | None = None, candidate: str 
         def count(candidate: Mapping[str, float]) -> PairsComparison:
             functions["candidate"] = candidate
             scenario = Scenario(buffer=next(buffers))
-            made = living_comparison_of(session, scenario, suts, Plan(4, 600, 0.02), longname=scenario.name)
+            made = living_comparison_of(
+                ComparisonTask(session, scenario, suts.builds, Plan(4, 600, 0.02), longname=scenario.name), suts
+            )
             made.run()
             return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flat_values import flat_trial
 
-from pdrgate.gate.comparisons.living_boots.counted_packets import CARRIED, PACED, OverloadStep
+from pdrgate.gate.comparisons.living_boots.living_counts import CARRIED, PACED, OverloadStep
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 

@@ -21,7 +21,7 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 import pdrgate.gate.sut.open_loop_traffic as open_loop_traffic
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.judged_again.file_comparison import compare_files
@@ -246,7 +246,7 @@ def compared(
         "baseline": Build("baseline", "linux-a", baseline), "candidate": Build("candidate", "linux-b", candidate),
     }  # fmt: skip
     session.take()
-    subject = comparison_of(session, Scenario(), builds, Plan(12, 1e9, 0.02))
+    subject = comparison_of(ComparisonTask(session, Scenario(), builds, Plan(12, 1e9, 0.02)))
     subject.measure()
     subject.judge(0.02)
     subject.finish()

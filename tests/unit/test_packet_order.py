@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pdrgate.measurands.rates.packet_order import PacketsInOrder
+from pdrgate.measurands.rates.numbered_packets import PacketsInOrder
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Occasion
 from pdrgate.record.trial import Aside, Trial

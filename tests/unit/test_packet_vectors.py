@@ -18,7 +18,7 @@ from pdrgate.gate.comparisons.packet_vectors.compared_vectors import MOST_LOADS,
 from pdrgate.gate.comparisons.packet_vectors.loaded_runs import LoadedRuns
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
 from pdrgate.gate.comparisons.packet_vectors.program_answer import ProgramAnswer, answers_differ
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.guests.metering.meter import Executed, Followed
 from pdrgate.guests.metering.program_calls import program_calls
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols

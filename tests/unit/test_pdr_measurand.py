@@ -23,7 +23,7 @@ from simulated_sut import (
 )
 
 from pdrgate.gate.scenarios.replicate_samples import Measurands
-from pdrgate.measurands import Ask, PartialDropRate, Sweep
+from pdrgate.measurands import Ask, PartialDropRate, Setting, Sweep
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.search.goals import PDR_GOAL
@@ -34,7 +34,15 @@ WIDTH = 0.01
 
 
 def measurands(centre: float = 1e6, width: float = WIDTH, duration: float = 1.0) -> Measurands:
-    return Measurands.at([centre * factor for factor in FACTORS], PDR_GOAL, duration, top_trials=2, width=width)
+    return Measurands.of(
+        Setting(
+            loads=tuple(centre * factor for factor in FACTORS),
+            duration=duration,
+            loss_ratio=PDR_GOAL.loss_ratio,
+            top_trials=2,
+            width=width,
+        )
+    )
 
 
 def replicate(
@@ -44,7 +52,7 @@ def replicate(
     found = measurands(centre, width, duration)
     if most is not None:
         limited = dataclasses.replace(found.pdr, most=most)
-        found = Measurands(tuple(limited if one is found.pdr else one for one in found.each))
+        found = Measurands(tuple(limited if one is found.pdr else one for one in found.all))
     steps = found.steps(Sweep(tuple(centre * factor for factor in FACTORS), duration))
     trials: list[Trial] = []
     while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:

@@ -12,8 +12,7 @@ from flat_values import flat_side, flat_trial
 
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.gate.sut import open_loop_traffic
-from pdrgate.measurands.counted.code_reached import CodeReached
-from pdrgate.measurands.counted.program_run import program_run, ran_none
+from pdrgate.measurands.counted.program_run import CodeReached, program_run, ran_none
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.reports.words.build_words import lines_beside

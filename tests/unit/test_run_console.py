@@ -12,8 +12,9 @@ from causes import because
 from flat_values import changed
 from made_results import compared, result, scenario, trial
 
-from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
+from pdrgate.gate.run.progress import Estimate, Progress
 from pdrgate.gate.run.scenario import Scenario
+from pdrgate.measurands import Ask
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Latency, Occasion
 from pdrgate.record.trial import Trial
@@ -141,12 +142,12 @@ def test_an_estimate_says_how_little_it_knows(least: float, most: float, said: s
 
 
 def test_the_line_that_changes_tells_the_time_first_and_then_the_trial() -> None:
-    running = Upcoming("saturation", 33.95e3, 0.25, "candidate", 3)
-    assert status_line(running, LEFT) == (
+    running = Ask(33.95e3, 0.25, Phase.SATURATION)
+    assert status_line(running, LEFT, "candidate", 3) == (
         "  about 1:20 to 3:00 left; pair 3, candidate: saturation at 33.95 kpps for 250 ms"
     )
-    assert status_line(Upcoming("idle", 0.0, 1.0), None) == "  idle for 1 s"
-    assert status_line(Upcoming("repeat", 0.0, 1.0, window=65536), None) == "  repeat by a window of 64 KiB for 1 s"
+    assert status_line(Ask(0.0, 1.0, Phase.IDLE), None) == "  idle for 1 s"
+    assert status_line(Ask.of_window(65536, 1.0, Phase.REPEAT), None) == "  repeat by a window of 64 KiB for 1 s"
     assert status_line(None, None) == ""
 
 

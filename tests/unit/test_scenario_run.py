@@ -424,7 +424,7 @@ def test_the_goal_that_a_keyword_names_is_part_of_the_question(tmp_path: Path, s
         subject.prepare()
         plain = dict(subject.sut.fingerprint)
         found = subject.search(loss_ratio=0.1, width=0.05)
-        assert (found.results[-1].goal.loss_ratio, found.results[-1].goal.width) == (0.1, 0.05)
+        assert (found.results[-1].loss_ratio, found.results[-1].width) == (0.1, 0.05)
         subject.finish()
     entry = read_result(tmp_path / "run").scenarios[0]
     assert entry.name == "ipv6-routing-1cpu-4096-64B-loss10-width5"

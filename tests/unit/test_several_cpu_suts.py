@@ -16,7 +16,7 @@ from trials_in_turns import in_turns, trial
 
 from pdrgate.gate.comparisons.living_boots import several_cpu_suts
 from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import Ask
 from pdrgate.measurands.memory.shared_lines import SharedLines

@@ -20,7 +20,7 @@ from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.spike_in import SPIKE_IN_FILE, sized, spike_in, twice
@@ -182,7 +182,7 @@ def compared(
     }  # fmt: skip
     session.take()
     try:
-        comparison = comparison_of(session, Scenario(), builds, Plan(24, 1e9, 0.02), longname=test)
+        comparison = comparison_of(ComparisonTask(session, Scenario(), builds, Plan(24, 1e9, 0.02), longname=test))
         comparison.measure()
         if kill_after is not None:
             pairs = itertools.count()
@@ -350,8 +350,8 @@ def test_why_a_path_of_the_portfolio_or_of_tcp_takes_none_is_said(streams: TcpSt
     """Of WireGuard, which has packets, nobody is to read of a closed loop."""
     passed = Judgement(Verdict.PASS, "not slower")
     comparison = SimpleNamespace(
-        judgement=passed, session=None, builds={"baseline": None}, plan=Plan(2, 60, 0.02),
-        scenario=SimpleNamespace(streams=streams), parts=SimpleNamespace(stay_up=streams is None),
+        judgement=passed, session=None, stay_up=streams is None, scenario=SimpleNamespace(streams=streams),
+        task=SimpleNamespace(builds={"baseline": None}, plan=Plan(2, 60, 0.02)),
     )  # fmt: skip
     found = spike_in(cast(PairsComparison, comparison))
     assert found is not None

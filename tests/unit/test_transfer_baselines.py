@@ -42,7 +42,7 @@ def runs(tmp_path: Path) -> Path:
         (one,) = transferred(tmp_path / "runs" / f"of-{number}", SimulatedLoop(seed=number), experience=kept)
         assert one.verdict is Verdict.NO_BASELINE
     with contextlib.closing(sqlite3.connect(tmp_path / "history.db", isolation_level=None)) as history:
-        ((testbed,),) = history.execute("SELECT DISTINCT testbed FROM noise")
+        ((testbed,),) = history.execute("SELECT DISTINCT subject FROM experience WHERE kind = 'noise'")
     days = [seen for _ in range(3) for seen in kept.observations(testbed)]
     for number, seen in enumerate(days[1:], 1):
         (boot,) = seen.boots

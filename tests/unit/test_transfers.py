@@ -25,7 +25,7 @@ from pdrgate.cli import main
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.data_paths.iperf import check_believable, json_and_words, read_transfer
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.judged_again.file_comparison import compare_files
@@ -515,7 +515,7 @@ def test_two_configurations_in_pairs(
             side: Build(side, f"the {side}", lambda _: FakeTestbed(SimulatedSut(IdealCurve(1e6))), Path(side))
             for side in SIDES
         }
-        comparison = comparison_of(session, TCP, builds, Plan(12, None, 0.02))
+        comparison = comparison_of(ComparisonTask(session, TCP, builds, Plan(12, None, 0.02)))
         assert isinstance(comparison, PairsComparison)
         comparison.measure()
         comparison.judge(0.02)

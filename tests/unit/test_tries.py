@@ -327,8 +327,8 @@ def test_other_builds_and_other_fingerprints_are_no_tries_of_these(
     ("fault", "said"),
     [
         ("BEGIN IMMEDIATE", "database is locked; another program is writing to it"),
-        (f"UPDATE {SCHEMA_TABLE} SET schema = 4", " is of schema 4, and this pdrgate reads schema 3"),
-        ("DROP TABLE tries", "no such table: tries"),
+        (f"UPDATE {SCHEMA_TABLE} SET schema = 5", " is of schema 5, and this pdrgate reads schema 4"),
+        ("DROP TABLE experience", "no such table: experience"),
     ],
 )
 def test_a_history_that_fails_changes_no_verdict(tmp_path: Path, fault: str, said: str) -> None:
@@ -348,7 +348,7 @@ def test_a_row_that_is_damaged_costs_itself(tmp_path: Path) -> None:
     for pairs in (ONE, TWO):
         found(tmp_path)[0].keep(Verdict.PASS, {"PDR": pairs})
     with contextlib.closing(sqlite3.connect(tmp_path / HISTORY_FILE, isolation_level=None)) as damaged:
-        damaged.execute("UPDATE tries SET attempt = '{}' WHERE id = 1")
+        damaged.execute("UPDATE experience SET content = '{}' WHERE id = 1")
     assert len(found(tmp_path)[0].earlier.tries) == 1
 
 

@@ -33,7 +33,7 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None,
     generator was the limit.
     """
     from pdrgate.stability import TirReading, assess, expand, read_experiments
-    from pdrgate.stability.goal import goal_of
+    from pdrgate.stability.experiments import goal_of
     from pdrgate.stability.series_checks import assess_transfers
     from pdrgate.stability.text import render_assessments, render_transfers
 

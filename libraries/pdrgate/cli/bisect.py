@@ -134,7 +134,7 @@ def _first(builds: Sequence[str], steps: Steps, form: str) -> int:
 
 def _each(builds: Sequence[str], steps: Steps, form: str) -> int:
     """Find each build that is slower than the one before."""
-    from pdrgate.gate.comparisons.judged_series import judged_series
+    from pdrgate.gate.comparisons.bisection import judged_series
 
     series = judged_series(builds, steps)
     if form == "json":

@@ -12,9 +12,11 @@ import click
 from pdrgate.values.printable import printable
 
 if TYPE_CHECKING:
-    from pdrgate.gate.run.progress import Progress, Upcoming
+    from pdrgate.gate.run.progress import Progress
     from pdrgate.gate.run.session import Session
     from pdrgate.history.address import Address
+    from pdrgate.measurands import Ask
+    from pdrgate.results.model import Side
 
 
 @contextlib.contextmanager
@@ -63,7 +65,7 @@ class Sentences:
 
     warned = said
 
-    def measuring(self, upcoming: Upcoming) -> None:
+    def measuring(self, ask: Ask, side: Side | None, pair: int) -> None:
         pass
 
     def measured(self, progress: Progress) -> None:

@@ -154,13 +154,13 @@ def _of_history(where: Address, alarm: Alarm, draw: Draw) -> _Seen:
     """
     from pdrgate.history.database.baselines import pins
     from pdrgate.history.database.connection import Database
-    from pdrgate.history.database.trends import kept_cost, kept_series
+    from pdrgate.history.database.queries import all_series, point_cost
 
     with Database.open(where) as history, history.reading() as connection:
-        series = kept_series(connection)
+        series = all_series(connection)
         if not series:
             raise DataError(f"there is no result in {where}; put some in with 'pdrgate history import RUN...'")
-        cost = partial(kept_cost, connection)
+        cost = partial(point_cost, connection)
         names: dict[str, list[str]] = {}
         for pin in pins(connection):
             names.setdefault(pin.build, []).append(pin.name)

@@ -67,9 +67,8 @@ class _Reader:
         for symbol in self._symbols:
             if symbol.info & 0xF != kind or not 0 < symbol.section < len(self._elf.sections) or not symbol.size:
                 continue
-            if (
-                not says_something(symbol.name, code=kind == FUNCTION)
-                or _OF_THE_BUILD.match(self._elf.sections[symbol.section].name)
+            if not says_something(symbol.name, code=kind == FUNCTION) or _OF_THE_BUILD.match(
+                self._elf.sections[symbol.section].name
             ):
                 continue
             yield plain_name(symbol.name), self._digest(symbol)

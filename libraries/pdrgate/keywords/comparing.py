@@ -1,8 +1,11 @@
-"""Keywords that compare builds, of the kernel or of an eBPF program: both are started several times, in turn."""
+"""Keywords that compare builds, of the kernel or of an eBPF program: both are started several times, in turn.
+
+Programs can also be run on packets, each by itself: no port, no load.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
@@ -21,7 +24,9 @@ from pdrgate.builds.program_setup import Attach, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
+from pdrgate.gate.comparisons.packet_vectors.vectors_comparison import VectorsComparison
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.spike_in import spike_in
@@ -29,7 +34,7 @@ from pdrgate.gate.run.options import FEWEST_BOOTS, USUAL_BOOTS
 from pdrgate.gate.run.session import Session
 from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_scenario
-from pdrgate.keywords.state import State
+from pdrgate.keywords.state import KeywordComponent, State
 from pdrgate.results.model import Side
 from pdrgate.values.errors import TestbedError, UsageError
 from pdrgate.values.units import Duration, Ratio
@@ -42,11 +47,11 @@ _DRAWING = "drawing what it rests on"
 """Said behind the verdict, of which a run ends seconds later."""
 
 
-class BuildKeywords:
+class BuildKeywords(KeywordComponent):
     """Boots are the replicates."""
 
     def __init__(self, state: State) -> None:
-        self._state = state
+        super().__init__(state)
         self._named_build = cache(named_build)
         """Each build is looked for once, which takes apt a second."""
         self._identities: dict[tuple[Path, Path | None, int], str] = {}
@@ -121,17 +126,14 @@ class BuildKeywords:
         asked = session.options.boots
         boots = boots or (LIVING_BOOTS if asked == USUAL_BOOTS else asked)
 
-        def comparison(builds: Mapping[Side, Build], plan: Plan) -> PairsComparison:
+        def comparison(task: ComparisonTask) -> PairsComparison:
             living = self._state.living.get(session)
-            if living is None or not living.are_of(builds):
+            if living is None or not living.are_of(task.builds):
                 if living is not None:
                     living.close()
-                living = self._state.living[session] = LivingSuts(session, builds)
+                living = self._state.living[session] = LivingSuts(session, task.builds)
             self._skip_equal(session, living)
-            test, plan = self._state.test, replace(plan, several_cpus=several_cpus)
-            return living_comparison_of(
-                session, self._state.asked, living, plan, test=test.name, longname=test.longname
-            )  # fmt: skip
+            return living_comparison_of(replace(task, plan=replace(task.plan, several_cpus=several_cpus)), living)
 
         self._compare(
             self._named_build, partial(self._of_kernel, session), (baseline, candidate), boots, None, budget, comparison
@@ -208,6 +210,47 @@ class BuildKeywords:
 
         self._compare(loaded, build, (baseline, candidate), boots, tolerance, budget)
 
+    @keyword(name="Compare EBPF Builds On Packets")
+    def compare_ebpf_builds_on_packets(
+        self,
+        candidate: str,
+        baseline: str,
+        packets: Path,
+        attach: Attach = "auto",
+        maps: Path | None = None,
+        rodata: tuple[str, ...] = (),
+        replaces: str = "",
+        kernel: str = "",
+    ) -> None:
+        """Runs two eBPF programs on each packet of a capture, by BPF_PROG_RUN, on one kernel.
+
+        ``packets`` is a pcap or pcapng file of Ethernet frames, 1024 at most. Each packet is run some times, with the
+        packet and the maps as they were at first. What the program returns, and what it leaves of the packet, is
+        compared. In a guest of constant speed the instructions of the program and of all that it calls are counted. The
+        data path of the test lies beneath, so a program that asks the kernel's routing tables gets answers from it.
+
+        Programs may be of any kind that BPF_PROG_RUN runs on a packet: XDP, tc, socket filters, cgroup_skb, sk_lookup,
+        flow dissectors, LWT and netfilter. ``kernel`` is booted under both. All else is as in `Compare EBPF Builds`.
+
+        | Compare EBPF Builds On Packets    candidate=new.o    baseline=old.o    packets=dns.pcap
+        | Packets Should Be Answered Alike
+        """
+        session, test = self._state.current.session, self._state.test
+        if test.measurement is not None:
+            raise TestbedError("the scenario is being measured; run programs on packets in a test of its own")
+        setup = program_setup(attach, maps, rodata, replaces).and_then(test.setup)
+        first = check_setup(bpf_build(baseline, None, setup, on_packets=True))
+        second = check_setup(bpf_build(candidate, first.kind, setup, on_packets=True))
+        capture = PacketVectors.read(packets)
+        comparison = VectorsComparison(
+            session, test.scenario, {"baseline": first, "candidate": second}, capture, test=test.name,
+            kernel=named_build(kernel) if kernel else None,
+        )  # fmt: skip
+        test.measurement = comparison
+        comparison.measure()
+        session.observer.said(str(comparison.judgement))
+        show_scenario(comparison, (), searched=False)
+
     def _compare(
         self,
         found: Callable[[str], _Found],
@@ -216,9 +259,13 @@ class BuildKeywords:
         boots: int | None,
         tolerance: Ratio | None,
         budget: Duration | None,
-        made: Callable[[Mapping[Side, Build], Plan], PairsComparison] | None = None,
+        living: Callable[[ComparisonTask], PairsComparison] | None = None,
     ) -> None:
-        """Compare the builds that are ``found`` by what a user calls them, the baseline's first."""
+        """Compare the builds that are ``found`` by what a user calls them, the baseline's first.
+
+        Args:
+            living: makes the comparison on boots that stay up; without it, boots are the comparison's own.
+        """
         session = self._state.current.session
         test = self._state.test
         if test.measurement is not None:
@@ -238,26 +285,22 @@ class BuildKeywords:
         seconds = None if budget is None else float(budget)
         accepted = float(options.tolerance if tolerance is None else tolerance)
         plan = Plan(boots, seconds, accepted, session.config.side_by_side, self._state.to_measure)
-        if made is not None:
-            comparison = made(builds, plan)
-        else:
-            comparison = comparison_of(
-                session, self._state.asked, builds, plan, test=test.name, longname=test.longname
-            )  # fmt: skip
+        task = ComparisonTask(session, self._state.asked, builds, plan, test.name, test.longname)
+        comparison = comparison_of(task) if living is None else living(task)
         test.measurement = comparison
         comparison.measure()
-        if comparison.unable:
+        if unable := comparison.loop.replication.unable:
             test.measurement = None
-            session.observer.said(f"{test.name}: left out, {comparison.unable}")
-            session.record.leave_out(test.name, comparison.unable)
-            raise SkipExecution(comparison.unable)
+            session.observer.said(f"{test.name}: left out, {unable}")
+            session.record.leave_out(test.name, unable)
+            raise SkipExecution(unable)
         if options.spike_in:
             comparison.prove(spike_in(comparison))
         # Nobody has to wait for pictures, which take some seconds, to know.
         if self._state.to_measure > 1 and comparison.judgement is not None:  # of one alone the run's end says it
             session.observer.said(f"{test.name}: {comparison.judgement}")
         session.observer.said(_DRAWING)
-        show_scenario(comparison, comparison.trials, searched=made is None)
+        show_scenario(comparison, comparison.trials, searched=living is None)
         if comparison.shape is None:
             raise verdict_failure(comparison.result())
 

@@ -16,7 +16,7 @@ from pdrgate.data_paths.replacing import TIMES, Replacement
 from pdrgate.data_paths.set_up import named_set_up, set_up_of
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import own_program, scenario_of
-from pdrgate.keywords.state import State
+from pdrgate.keywords.state import KeywordComponent
 from pdrgate.measurands.slower_paths import slower_paths
 from pdrgate.record.fate import Fate
 from pdrgate.testbeds import Pinning
@@ -25,11 +25,8 @@ from pdrgate.values.errors import UsageError
 from pdrgate.values.units import Duration, Rate, Ratio
 
 
-class ScenarioKeywords:
+class ScenarioKeywords(KeywordComponent):
     """Describe the scenario; the SUT is set up at the first trial."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
 
     @keyword
     def set_data_path(self, name: str) -> None:

@@ -12,17 +12,14 @@ from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_evidence, show_scenario
-from pdrgate.keywords.state import AnyMeasurement, State
+from pdrgate.keywords.state import AnyMeasurement, KeywordComponent
 from pdrgate.results.verdict import Judgement
 from pdrgate.values.errors import TestbedError
 from pdrgate.values.units import Ratio
 
 
-class JudgingKeywords:
+class JudgingKeywords(KeywordComponent):
     """Stability and comparison."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
 
     @keyword
     def measurement_should_be_stable(self) -> None:
@@ -130,7 +127,7 @@ class JudgingKeywords:
             return float(asked)
         measurement = self._state.measured
         if isinstance(measurement, PairsComparison):
-            return measurement.plan.tolerance
+            return measurement.task.plan.tolerance
         return float(measurement.session.options.tolerance)
 
 

@@ -22,7 +22,6 @@ from pdrgate.keywords.failures import STOPPED, failed_by, is_assertion
 from pdrgate.keywords.judging import JudgingKeywords
 from pdrgate.keywords.log import show_run, show_trials
 from pdrgate.keywords.measuring import MeasuringKeywords
-from pdrgate.keywords.on_packets import PacketKeywords
 from pdrgate.keywords.state import RunningTest, State
 from pdrgate.keywords.testbed import TestbedKeywords
 from pdrgate.reports.console.screen import verdict_text
@@ -114,7 +113,6 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
                 self._describing,
                 MeasuringKeywords(self._state),
                 BuildKeywords(self._state),
-                PacketKeywords(self._state),
                 JudgingKeywords(self._state),
             ]
         )
@@ -187,7 +185,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
             result.message = scenario_in_lines(measurement.session.record.scenarios[-1])
             if measurement.session.record.scenarios[-1].details.acknowledged:
                 result.status = "SKIP"  # neither a pass nor a failure
-        if isinstance(measurement, PairsComparison) and measurement.parts.stay_up:
+        if isinstance(measurement, PairsComparison) and measurement.stay_up:
             scenario = measurement.scenario
             if scenario.streams is None:
                 self._state.paths[scenario.name] = scenario

@@ -7,12 +7,13 @@ from typing import Any
 
 from robot.api import logger
 
-from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
+from pdrgate.gate.run.progress import Estimate, Progress, RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.gate.verdicts.against_baseline import so_far
 from pdrgate.history.whole_file import write_whole
 from pdrgate.keywords.state import AnyMeasurement
+from pdrgate.measurands import Ask
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.observers.accounting import losses
 from pdrgate.record.trial import Trial
@@ -22,11 +23,11 @@ from pdrgate.reports.pages.evidence import Fold, evidence_html, fold_html, pictu
 from pdrgate.reports.pages.overview import overview
 from pdrgate.reports.pages.scenario_pictures import Picture, main_picture, pictures, search_pictures
 from pdrgate.reports.pages.summary import PLOTS_FOLDER
-from pdrgate.results.model import RunResult, ScenarioResult
+from pdrgate.results.model import RunResult, ScenarioResult, Side
 
 
-class RobotObserver:
-    """A `RunObserver` that writes to the console, where people wait, and to the log, where they look things up.
+class RobotObserver(RunObserver):
+    """Writes to the console, where people wait, and to the log, where they look things up.
 
     Args:
         brief: whether the console has a line for each path alone: what is between goes to its last line, which changes.
@@ -48,8 +49,8 @@ class RobotObserver:
         logger.info(sentence)
         self._screen.line(f"  {sentence}")
 
-    def measuring(self, upcoming: Upcoming) -> None:
-        self._screen.status(status_line(upcoming, self._left))
+    def measuring(self, ask: Ask, side: Side | None, pair: int) -> None:
+        self._screen.status(status_line(ask, self._left, side, pair))
 
     def measured(self, progress: Progress) -> None:
         trial = progress.trial

@@ -13,7 +13,7 @@ from pdrgate.gate.run.measures import MeasureName, measure_of
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_scenario, show_search
-from pdrgate.keywords.state import State
+from pdrgate.keywords.state import KeywordComponent
 from pdrgate.measurands import RECEIVE_RATE
 from pdrgate.record.cause import causes_in_words
 from pdrgate.record.parts import flattened
@@ -25,11 +25,8 @@ from pdrgate.values.units import Duration, Rate, Ratio
 Quantile = Literal["p50", "p90", "p99", "max"]
 
 
-class MeasuringKeywords:
+class MeasuringKeywords(KeywordComponent):
     """Trials and searches."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
 
     @keyword
     def search_partial_drop_rate(self, loss: Ratio | None = None, width: Ratio | None = None) -> Rate:

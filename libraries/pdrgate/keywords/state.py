@@ -194,3 +194,10 @@ class State:
         if self.test.measurement is None:
             raise TestbedError("nothing is measured; begin with Search Partial Drop Rate, or with Measure Transfers")
         return self.test.measurement
+
+
+class KeywordComponent:
+    """Keywords of one concern; all components of the library share what is known of the run."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state

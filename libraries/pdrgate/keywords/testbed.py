@@ -18,8 +18,8 @@ from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.gate.run.declaration import By, declarations
-from pdrgate.gate.run.options import Options, origin_of_run
-from pdrgate.gate.run.project_file import acknowledgements_of_run
+from pdrgate.gate.run.options import Options, kept_options
+from pdrgate.gate.run.project_file import read_project
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.run_settings import keys, read_settings, settings_of_testbed
 from pdrgate.gate.run.session import Session
@@ -27,7 +27,7 @@ from pdrgate.gate.verdicts.baseline import baselines
 from pdrgate.hosts.ssh import SshConnection
 from pdrgate.keywords.failures import STOPPED
 from pdrgate.keywords.log import RobotObserver
-from pdrgate.keywords.state import OpenTestbed, State
+from pdrgate.keywords.state import KeywordComponent, OpenTestbed, State
 from pdrgate.results.verdict import INTERRUPTED
 from pdrgate.testbeds import load_testbed
 from pdrgate.values.errors import HeldError, PdrGateError
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from pdrgate.history.database.experience import Experience
 
 
-class TestbedKeywords:
+class TestbedKeywords(KeywordComponent):
     """Open, choose and close."""
 
     __test__ = False
 
     def __init__(self, state: State) -> None:
-        self._state = state
+        super().__init__(state)
         self._shared: SharedConnections | None = None
 
     @keyword
@@ -91,17 +91,18 @@ class TestbedKeywords:
         builtin = BuiltIn()
         folder = Path(str(builtin.get_variable_value("${OUTPUT DIR}")))
         if self._state.record is None:
-            command, commit = origin_of_run(folder)
-            self._state.by_gate = bool(command)
+            kept = kept_options(folder)
+            project = None if kept is None or kept.project is None else read_project(kept.project)
+            self._state.by_gate = kept is not None
             self._state.verbose = str(builtin.get_variable_value("${VERBOSE}", False)).lower() == "true"
             profile = declarations(Options)["profile"].value(given.get("profile"))
             self._state.record = RunRecord(
                 folder,
                 profile,
                 resume=resume,
-                command=command,
-                commit=commit,
-                acknowledgements=acknowledgements_of_run(folder),
+                command="" if kept is None else kept.command,
+                commit="" if kept is None else kept.commit,
+                acknowledgements=() if project is None else project.acknowledgements,
             )
             if self._state.record.put_aside is not None:
                 observer = RobotObserver(self._state.screen)

@@ -6,7 +6,7 @@ from pdrgate.measurands.measurand import (
     LATENCY,
     PAST_TRIALS,
     Ask,
-    Compared,
+    BuildSeen,
     Measurand,
     ReplicateStep,
     Setting,
@@ -29,7 +29,6 @@ from pdrgate.measurands.registry import (
     told_of,
     unit_of,
 )
-from pdrgate.measurands.self_described import BuildSeen
 from pdrgate.measurands.transfers.tcp import (
     AtRest,
     TcpThroughput,
@@ -39,7 +38,7 @@ from pdrgate.measurands.transfers.window_curve import WindowCurve
 
 __all__ = [
     "AT_THE_KNEE", "DESCRIPTIONS", "LATENCY", "OF_TRANSFERS", "OF_TRIALS", "PAST_TRIALS", "RECEIVE_RATE", "Ask",
-    "AtRest", "BuildSeen", "Compared", "Cost", "Description", "LatencyTrials", "Measurand", "OverloadThroughput",
+    "AtRest", "BuildSeen", "Cost", "Description", "LatencyTrials", "Measurand", "OverloadThroughput",
     "PartialDropRate", "ReplicateStep", "Rule", "SaturationThroughput", "Setting", "Sweep", "TcpThroughput",
     "TolerancesAsked", "TransferSetting", "WindowCurve", "agree_at_the_knee", "changes_by_rule",
     "compared_of", "described", "lower_is_better", "of_setting", "of_transfers", "replicate_of", "told_of",

@@ -7,15 +7,14 @@ killed goes on where it stood.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, Self
 
 from pdrgate.measurands.description import Description, TolerancesAsked
-from pdrgate.measurands.self_described import BuildSeen
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
-from pdrgate.results.model import Better, ChangeResult
+from pdrgate.results.model import Better, ChangeResult, Findings
 
 LATENCY = (Phase.LATENCY_50, Phase.LATENCY_90, Phase.LATENCY_99)
 """The phases of trials with latency probes, by percent of the PDR."""
@@ -77,9 +76,6 @@ class Setting:
     """Whether memory trials can be made: what functions of the kernel touch is recorded."""
 
 
-AnySetting = TypeVar("AnySetting", contravariant=True)
-
-
 class ReplicateStep(Protocol):
     """Part of a replicate."""
 
@@ -87,10 +83,39 @@ class ReplicateStep(Protocol):
         """What to measure next, given the replicate's trials so far; None when nothing more is needed."""
 
 
-class Described(Protocol):
-    """What says everything of itself, for all of its class."""
+Values = Mapping[str, Sequence[float]]
+"""Values of each boot, by measurand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildSeen:
+    """What is known of one build of two."""
+
+    values: Values = field(default_factory=dict)
+    """Values of its boots; 0 for a boot that has none."""
+    findings: Findings = field(default_factory=Findings)
+
+
+class Measurand:
+    """A step that comes to a number, and says everything of itself, for all of its class.
+
+    It asks for no trial, is measured in each setting and has no rule but the test of pairs, unless it says otherwise.
+    """
 
     about: ClassVar[Description]
+    name: ClassVar[str]
+    """Its name in results, reports and options, by its description; as are the two below."""
+    unit: ClassVar[str]
+    better: ClassVar[Better]
+
+    def __init_subclass__(cls) -> None:
+        if "about" in vars(cls):
+            cls.name, cls.unit, cls.better = cls.about.name, cls.about.unit, cls.about.better
+
+    @classmethod
+    def of(cls, setting: Any) -> Self | None:
+        """The measurand of a setting; None where it is not measured in it."""
+        return cls()
 
     @classmethod
     def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
@@ -99,36 +124,29 @@ class Described(Protocol):
         Args:
             asked: the tolerances that a run asks for.
         """
+        return None
 
-
-class Compared(Protocol):
-    """What builds are compared by."""
-
-    @property
-    def name(self) -> str:
-        """Name of the measurand in results, reports and options."""
-
-    @property
-    def unit(self) -> str: ...
-
-    @property
-    def better(self) -> Better:
-        """The direction that is good."""
-
-
-class Measurand(ReplicateStep, Described, Compared, Protocol):
-    """A step that comes to a number."""
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        """What to measure next, as of any step; None where other measurands ask for its trials."""
+        return None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         """The sample that a replicate's trials come to, in `unit`; None when they come to none."""
+        raise NotImplementedError
 
 
-class MeasuredIn(Measurand, Protocol[AnySetting]):
-    """A measurand that a setting has or has not."""
+class OnRequest(Measurand):
+    """A measurand that no setting has: who makes its trials asks for it."""
 
     @classmethod
-    def of(cls, setting: AnySetting) -> Self | None:
-        """The measurand of a setting; None where it is not measured in it."""
+    def of(cls, setting: Any) -> None:
+        return None
+
+
+def values_of(measurands: Iterable[Measurand], trials: Sequence[Trial]) -> dict[str, float]:
+    """The samples that a replicate's trials come to, by measurand, of those that it has."""
+    values = ((one.name, one.value(trials)) for one in measurands)
+    return {name: value for name, value in values if value is not None}
 
 
 def is_counted(phase: Phase, replicate: int) -> bool:

@@ -9,28 +9,24 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pdrgate.measurands.counted.calls import Calls
-from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.cost import Cost
 from pdrgate.measurands.counted.cycles import Cycles
 from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
+from pdrgate.measurands.counted.program_run import CodeReached
 from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.description import Description, Rule, TolerancesAsked
-from pdrgate.measurands.measurand import Described, Measurand, MeasuredIn, Setting
-from pdrgate.measurands.memory.atomics import Atomics
-from pdrgate.measurands.memory.cache_lines import CacheLines
-from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
+from pdrgate.measurands.measurand import BuildSeen, Measurand, Setting
 from pdrgate.measurands.memory.scaling import Scaling
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
-from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
+from pdrgate.measurands.memory.touched_lines import OF_MEMORY
 from pdrgate.measurands.rates.latency import MedianLatency, TailLatency
+from pdrgate.measurands.rates.numbered_packets import PacketsInOrder, PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.overload import LivelockThreshold, OverloadThroughput
-from pdrgate.measurands.rates.packet_order import PacketsInOrder
 from pdrgate.measurands.rates.pdr import PartialDropRate
 from pdrgate.measurands.rates.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.rates.saturation import RECEIVE_RATE, SaturationThroughput
 from pdrgate.measurands.rates.starvation import LeastDelivered
-from pdrgate.measurands.self_described import BuildSeen
 from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.measurands.transfers.tcp import (
     ByteCost,
@@ -43,15 +39,15 @@ from pdrgate.measurands.transfers.tcp_growth import AdvertisedWindow, FullWindow
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better, ChangeResult
 
-OF_TRIALS: Final[tuple[type[MeasuredIn[Setting]], ...]] = (
+OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
     TailLatency, Cost,
-    CacheLines, SecondLevelMisses, LastLevelMisses, Atomics, *OF_SEVERAL_CPUS, Scaling,
+    *OF_MEMORY, *OF_SEVERAL_CPUS, Scaling,
     Calls, *OF_THUNKS, IdleWork, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, CodeReached,
     ReplacementTime, ReplacementLoss, PacketsInOrder, PacketsTwice, PacketsNever,
 )  # fmt: skip
 """Measurands of trials of an open loop, the one that a run is about first."""
-OF_TRANSFERS: Final[tuple[type[MeasuredIn[TransferSetting]], ...]] = (
+OF_TRANSFERS: Final[tuple[type[Measurand], ...]] = (
     TcpThroughput, LoadedRoundTrip, Transmissions, UsedWindow, AdvertisedWindow, GrowthBytes, FullWindowTime, ByteCost,
     RequestRate, RequestLatency, RequestCost,
 )  # fmt: skip
@@ -74,19 +70,19 @@ def of_transfers(setting: TransferSetting) -> tuple[Measurand, ...]:
     return tuple(found for kind in OF_TRANSFERS if (found := kind.of(setting)) is not None)
 
 
-def compared_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
+def compared_of(kinds: Iterable[type[Measurand]]) -> tuple[Description, ...]:
     """Descriptions of the measurands among ``kinds`` that builds are compared by."""
     return tuple(one.about for one in kinds if one.about.rule is Rule.PAIRS)
 
 
-def told_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
+def told_of(kinds: Iterable[type[Measurand]]) -> tuple[Description, ...]:
     """Descriptions of the measurands among ``kinds`` that no test of pairs compares."""
     return tuple(one.about for one in kinds if one.about.rule is not Rule.PAIRS)
 
 
 def changes_by_rule(baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> tuple[ChangeResult, ...]:
     """The changes that measurands find by rules of their own, in the order of the registry; see `Rule`."""
-    kinds: tuple[type[Described], ...] = (*OF_TRIALS, *OF_TRANSFERS)
+    kinds: tuple[type[Measurand], ...] = (*OF_TRIALS, *OF_TRANSFERS)
     found = (kind.changed(baseline, candidate, asked) for kind in kinds)
     return tuple(change for change in found if change is not None)
 

@@ -1,18 +1,12 @@
-"""Replicates of two builds, one step after the other: what measures them, and the loop that asks it.
-
-The loop knows no boots. Pairs of cold boots are one replication; guests that stay up while several paths are measured
-on them are another.
-"""
+"""Replicates of two builds, as a step of their measurement brings them, and what is known of their SUT then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pdrgate.record.trial import Trial
-from pdrgate.results.model import BootResult, Side, SideResult
-from pdrgate.results.verdict import Judgement
+from pdrgate.results.model import BootResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,71 +39,3 @@ class SutFacts:
     """Whether its speed is constant."""
     remedy: str = ""
     """What a user can do where the machine disturbs."""
-
-
-class Replication(Protocol):
-    """What measures replicates of two builds, and knows what they ran on."""
-
-    def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates:
-        """Measure one replicate of each build; nothing comes of it where `failure` is set then.
-
-        Args:
-            number: of the pair that these two replicates are, from 1.
-            wanted: whether a later pair is measured, whatever this one shows, so that it may be begun meanwhile.
-        """
-
-    def close(self) -> None:
-        """End what was begun for later replicates."""
-
-    def go_on_from(
-        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult],
-        facts: SutFacts,
-    ) -> None:  # fmt: skip
-        """Take over what earlier replicates have found out."""
-
-    @property
-    def failure(self) -> Judgement | None:
-        """Why there is nothing to compare."""
-
-    @property
-    def unlike(self) -> Judgement | None:
-        """The `failure` that packets showed before any speed was compared, so that no load explains it."""
-
-    @property
-    def sides(self) -> Mapping[Side, SideResult]:
-        """What is known of each build: its environment, its search."""
-
-    @property
-    def baseline_came_up(self) -> bool:
-        """Whether a boot of the baseline has come up, measured or not: what the candidate dies of is its own then."""
-
-    @property
-    def loads(self) -> tuple[float, ...]:
-        """Loads that all replicates are offered, packets/s; empty until they are known."""
-
-    @property
-    def latency_loads(self) -> tuple[float, ...]:
-        """Loads at which latency is measured, packets/s; empty until they are known."""
-
-    @property
-    def facts(self) -> SutFacts:
-        """What is known of the SUT, whichever build it runs."""
-
-
-class Asks(Protocol):
-    """What asks a replication, and takes what it has measured."""
-
-    def next_number(self) -> int | None:
-        """The pair to measure next; None where no further one is wanted. Raises what ends the comparison."""
-
-    def certain(self, pair: int) -> bool:
-        """Whether that later pair will be measured, whatever those before it show."""
-
-    def measured(self, found: Replicates) -> None:
-        """Take what a step came to; it is not asked for again."""
-
-
-def replicate(replication: Replication, asks: Asks) -> None:
-    """Measure replicates until no further one is wanted."""
-    while (number := asks.next_number()) is not None:
-        asks.measured(replication.next(number, wanted=asks.certain))

@@ -77,6 +77,23 @@ def may_differ(theirs: Mapping[str, str], ours: Mapping[str, str]) -> frozenset[
     return builds | unreported | CHOSEN_BY_KERNEL | silent
 
 
+def differences_of(
+    theirs: Mapping[str, str], ours: Mapping[str, str], missing: str, but: frozenset[str] = frozenset()
+) -> list[str]:
+    """Entries in which two fingerprints differ, in words.
+
+    Args:
+        missing: the word for the value of an entry that one of them lacks.
+        but: entries that do not count.
+    """
+    found = []
+    for key in sorted((theirs.keys() | ours.keys()) - but):
+        if theirs.get(key) != ours.get(key):
+            there, here = difference(theirs.get(key, missing), ours.get(key, missing))
+            found.append(f"{key} {there} there, {here} here")
+    return found
+
+
 def difference(theirs: str, ours: str) -> tuple[str, str]:
     """Two values of an entry without the parts that they have in common, where they are lists of parts."""
     one, other = theirs.split("; "), ours.split("; ")

@@ -382,14 +382,17 @@ class SpikeInResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalResult:
-    """Bounds that the search for one goal ended at (RFC 9971); they are never the PDR itself."""
+    """Bounds that the search for one goal ended at (RFC 9971), packets/s; they are never the PDR itself."""
 
     name: str
     loss_ratio: float
     width: float
     outcome: str
+    """The words of `pdrgate.search.mlr.GoalOutcome`."""
     lower: float | None
+    """The relevant lower bound (section 4.8); None where the search did not reach it."""
     upper: float | None
+    """The relevant upper bound; None where the search did not reach it."""
     conditional_throughput: float | None = None
 
 

@@ -26,6 +26,7 @@ from MLRsearch import (
 )
 
 from pdrgate.record.trial import Trial
+from pdrgate.results.model import GoalResult
 from pdrgate.search.goals import Goal
 from pdrgate.search.patience import Measure, Patience
 from pdrgate.values.errors import UsageError
@@ -48,23 +49,10 @@ class GoalOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GoalBounds:
-    """Bounds for a goal, packets/s; None for a bound that the search did not reach."""
-
-    goal: Goal
-    outcome: GoalOutcome
-    lower: float | None
-    """Relevant lower bound (RFC 9971 section 4.8)."""
-    upper: float | None
-    """Relevant upper bound."""
-    conditional_throughput: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class SearchOutcome:
     """Results of a search, in the order of its goals."""
 
-    results: tuple[GoalBounds, ...]
+    results: tuple[GoalResult, ...]
     min_load: float
     max_load: float
     trials: int
@@ -74,12 +62,12 @@ class SearchOutcome:
     @property
     def at_its_end(self) -> bool:
         """Whether even the highest load held for some goal."""
-        return any(result.outcome is GoalOutcome.NO_UPPER_BOUND for result in self.results)
+        return any(result.outcome == GoalOutcome.NO_UPPER_BOUND for result in self.results)
 
-    def of(self, name: str) -> GoalBounds:
+    def of(self, name: str) -> GoalResult:
         """The result of the goal of that name. Raises KeyError."""
         for result in self.results:
-            if result.goal.name == name:
+            if result.name == name:
                 return result
         raise KeyError(name)
 
@@ -197,7 +185,7 @@ def _library_goal(goal: Goal) -> SearchGoal:
     )
 
 
-def _result(algorithm: MultipleLossRatioSearch, goal: Goal, cut_short: GoalOutcome) -> GoalBounds:
+def _result(algorithm: MultipleLossRatioSearch, goal: Goal, cut_short: GoalOutcome) -> GoalResult:
     """Bounds as the library's database has them, also after a search that was cut short."""
     target = algorithm.scaling.goal_to_final_target[_library_goal(goal)]
     bounds = algorithm.database.get_relevant_bounds(target=target)
@@ -215,6 +203,8 @@ def _result(algorithm: MultipleLossRatioSearch, goal: Goal, cut_short: GoalOutco
         outcome = GoalOutcome.NO_LOWER_BOUND
     elif lower is not None and upper is not None and 1 - float(lower) / float(upper) <= goal.width * (1 + 1e-6):
         outcome = GoalOutcome.FOUND
-    return GoalBounds(
-        goal, outcome, None if lower is None else float(lower), None if upper is None else float(upper), throughput
-    )
+    return GoalResult(
+        name=goal.name, loss_ratio=goal.loss_ratio, width=goal.width, outcome=outcome.value,
+        lower=None if lower is None else float(lower), upper=None if upper is None else float(upper),
+        conditional_throughput=throughput,
+    )  # fmt: skip

@@ -132,12 +132,7 @@ def check_saturation(
     name = SATURATION
     past = first_past(curve.steady_plrs, plr_threshold)
     if past is None:
-        top = curve.points[-1]
-        sentence = (
-            f"PLR {Ratio(top.plr)} at the highest load {Rate(top.load)}, needs > {Ratio(plr_threshold)}: "
-            f"saturation was never seen; {_higher(curve)}"
-        )
-        return CheckResult(name, False, top.plr, plr_threshold, sentence)
+        return _never_saturated(curve, plr_threshold)
     shown = f"PDR {Rate(pdr.load)}" if pdr.load is not None else f"{Rate(curve.points[past].load)}"
     if saturation.potential_index is None:
         sentence = f"no load after {Rate(curve.points[past].load)}, the first past the PDR: no TIR; {_higher(curve)}"
@@ -170,6 +165,15 @@ def check_saturation(
     return CheckResult(name, None, worst, limit, f"{statement}, {doubt}")
 
 
+def _never_saturated(curve: LoadLossCurve, plr_threshold: float) -> CheckResult:
+    top = curve.points[-1]
+    sentence = (
+        f"PLR {Ratio(top.plr)} at the highest load {Rate(top.load)}, needs > {Ratio(plr_threshold)}: "
+        f"saturation was never seen; {_higher(curve)}"
+    )
+    return CheckResult(SATURATION, False, top.plr, plr_threshold, sentence)
+
+
 def check_plateau(
     curve: LoadLossCurve, pdr: CurvePdr, *, plr_threshold: float, eta: float, bounds: Bounds
 ) -> CheckResult:
@@ -180,11 +184,7 @@ def check_plateau(
     name = SATURATION
     top, past = curve.points[-1], first_past(curve.steady_plrs, plr_threshold)
     if past is None:
-        sentence = (
-            f"PLR {Ratio(top.plr)} at the highest load {Rate(top.load)}, needs > {Ratio(plr_threshold)}: "
-            f"saturation was never seen; {_higher(curve)}"
-        )
-        return CheckResult(name, False, top.plr, plr_threshold, sentence)
+        return _never_saturated(curve, plr_threshold)
     if pdr.load is None or pdr.load >= top.load:
         return CheckResult(
             name, None, None, eta, f"no load past the PDR but {Rate(top.load)}: no TIR; {_higher(curve)}"

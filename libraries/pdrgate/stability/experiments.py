@@ -7,10 +7,15 @@ measures a pair twice, except for one that failed or was killed, which is begun 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pdrgate.record.trial import Trial
+from pdrgate.stability.throughput_increase import DEFAULT_PLR_THRESHOLD
+
+_GOAL = re.compile(r"-loss(\d[\d.]*(?:e-\d+)?)(?=-|$)")
+"""The loss ratio that a PDR was measured for, in the name of its scenario."""
 
 
 @dataclass(slots=True)
@@ -97,3 +102,14 @@ def _pairs(measured: Sequence[Trial]) -> Iterator[list[int]]:
             builds[one.belonging.side] = one.belonging.build
     if places:
         yield places
+
+
+def goal_of(scenario: str) -> float:
+    """The goal of a scenario by its name, which `pdrgate.gate.run.scenario` makes: the usual one is not in it."""
+    found = _GOAL.search(scenario)
+    return float(found[1]) / 100 if found else DEFAULT_PLR_THRESHOLD
+
+
+def without_goal(scenario: str) -> str:
+    """The rest of the name: what was measured, whatever was asked of it."""
+    return _GOAL.sub("", scenario)

@@ -9,25 +9,31 @@ first character of a file shows its format.
 from __future__ import annotations
 
 import codecs
+import functools
+import io
 import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from pdrgate.record.phase import OF_CURVE, Phase
 from pdrgate.record.stretch import Belonging, Occasion
 from pdrgate.record.trial import GENERATOR_TOLERANCE, Trial
-from pdrgate.stability.content import opened_content
 from pdrgate.stability.experiments import experiments
+from pdrgate.this_process.no_follow import regular_no_follow
 from pdrgate.values.errors import DataError
 
 _OURS = "trials.jsonl"
 _DEFAULT_SECONDS = 10.0
 _SHOWN = 40
 _LARGEST_COUNT = 2**64
+
+
+_LARGEST = 1 << 30
+"""Bytes of a file of trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ def _below(folder: Path) -> list[Path]:
 def is_published(file: Path) -> bool:
     """Whether a text file may be one of PASTRAMI's: lists, from its first character on."""
     try:
-        with opened_content(file) as stream:
+        with _opened(file) as stream:
             return stream.read(64).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[[")
     except OSError:
         return file.is_file()  # whoever reads it says why it cannot be read
@@ -99,7 +105,7 @@ def is_published(file: Path) -> bool:
 def _holds_nothing(file: Path) -> bool:
     """Whether there is no whole line in it; False of one that cannot be read, for whoever reads it says so."""
     try:
-        with opened_content(file) as stream:
+        with _opened(file) as stream:
             first = next((line for line in stream if line.strip()), b"")
     except OSError:
         return False
@@ -164,7 +170,7 @@ def read_file(path: Path) -> TrialsRead:
 
 def _text(path: Path) -> str:
     try:
-        with opened_content(path) as stream:
+        with _opened(path) as stream:
             content = stream.read()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; name a file of trials, or a directory of such files") from None
@@ -349,3 +355,16 @@ def _failer(path: Path, number: int) -> Callable[[str], NoReturn]:
         raise DataError(f"{path}, line {number}: {problem}") from None
 
     return fail
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A file, from its beginning each time; a pipe (``/dev/stdin``, ``<(zcat trials.jsonl.gz)``) is read once.
+
+    Raises OSError.
+    """
+    return io.BytesIO(_of_pipe(path)) if path.is_relative_to("/dev") else regular_no_follow(path, _LARGEST)
+
+
+@functools.cache
+def _of_pipe(path: Path) -> bytes:
+    return path.read_bytes()

@@ -5,10 +5,13 @@
    counted, else by pairs of boots. The verdict says on which side of the change it is.
 3. That goes on until a good build and a bad one are neighbours. A build without a verdict is passed over, as
    `git bisect skip` does.
+
+`judged_series` compares each build with the one before, and so finds also what a later one undoes.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +23,7 @@ from pdrgate.builds.named_build import check_one_architecture, named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
@@ -34,6 +37,7 @@ MOST_LIVING = 12
 """Boots of each build, at most, where they stay up."""
 _BAD = {0: False, 1: True}
 """Whether a build is bad, by the exit code that its verdict has for git."""
+_WORDS = {Verdict.REGRESSION: "slower", Verdict.IMPROVEMENT: "faster", Verdict.PASS: "no slower"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,20 +100,17 @@ class Steps:
     def _compared(
         self, before: str, after: str, ended: Callable[[PairsComparison], Judgement]
     ) -> tuple[Judgement, BisectionStep]:  # fmt: skip
-        builds = builds_of(self.session, self._asked, before, after)
-        session, scenario = self.session, self._asked.scenario
-        tolerance, together = float(session.options.tolerance), session.config.side_by_side
-        if self._asked.measure == "cost":
-            suts = LivingSuts(session, builds)
-            try:
-                plan = Plan(MOST_LIVING, None, tolerance, together)
-                comparison: PairsComparison = living_comparison_of(session, scenario, suts, plan, test=after)
+        session, counts = self.session, self._asked.measure == "cost"
+        builds = builds_of(session, self._asked, before, after)
+        most = MOST_LIVING if counts else PairsRule().most
+        plan = Plan(most, None, float(session.options.tolerance), session.config.side_by_side)
+        task = ComparisonTask(session, self._asked.scenario, builds, plan, after, after)
+        if counts:
+            with contextlib.closing(LivingSuts(session, builds)) as suts:
+                comparison = living_comparison_of(task, suts)
                 judgement = ended(comparison)
-            finally:
-                suts.close()
         else:
-            plan = Plan(PairsRule().most, None, tolerance, together)
-            comparison = comparison_of(session, scenario, builds, plan, test=after)
+            comparison = comparison_of(task)
             judgement = ended(comparison)
         step = BisectionStep(
             build=after, against=before, verdict=judgement.verdict, reason=judgement.reason,
@@ -211,3 +212,48 @@ def bisected(builds: Sequence[str], steps: Steps, end: BisectionStep) -> Bisecte
         builds=tuple(builds), good=builds[good], bad=builds[bad], between=tuple(builds[good + 1 : bad]),
         first=judged.get(bad, end), steps=tuple(judged.values()),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedSeries:
+    """What became of builds in a row."""
+
+    steps: tuple[BisectionStep, ...]
+    """All but the first build, in their order; each was compared with the last one before that had a verdict."""
+
+    @property
+    def slower(self) -> tuple[BisectionStep, ...]:
+        """The builds that are surely slower than the one before."""
+        return tuple(step for step in self.steps if step.bad)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, for a person."""
+        without = sum(step.bad is None for step in self.steps)
+        beside = f"; {without} had no verdict" if without else ""
+        if not self.slower:
+            return f"none of {len(self.steps)} builds is surely slower than the one before{beside}"
+        first = self.slower[0]
+        more = f" (and {len(self.slower) - 1} later)" if len(self.slower) > 1 else ""
+        return f"{first.build} is the first that is slower than the one before{more}: {first.reason}{beside}"
+
+
+def judged_series(builds: Sequence[str], steps: Steps) -> JudgedSeries:
+    """Compare each of the builds with the one before.
+
+    Args:
+        builds: in their order, as a person names them.
+
+    Raises:
+        PdrGateError: what keeps all builds from being measured.
+    """
+    before, judged = builds[0], list[BisectionStep]()
+    for build in builds[1:]:
+        step = steps.judge(build, before)
+        judged.append(step)
+        if step.bad is None:
+            steps.session.observer.said(step.sentence)
+            continue
+        steps.session.observer.said(f"{build} is {_WORDS[step.verdict]} than {before}: {step.reason}")
+        before = build
+    return JudgedSeries(steps=tuple(judged))

@@ -7,7 +7,7 @@ from functools import partial
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
@@ -33,7 +33,7 @@ def compare_with_itself(session: Session, scenario: Scenario, kernel: str, pairs
     """
     # Nothing depends on the tolerance: all pairs are measured, whatever they show.
     plan = Plan(pairs, _LONG, session.options.tolerance, session.config.side_by_side, whole=True)
-    comparison = comparison_of(session, scenario, _sides(session, kernel), plan)
+    comparison = comparison_of(ComparisonTask(session, scenario, _sides(session, kernel), plan))
     comparison.run()
     return comparison
 

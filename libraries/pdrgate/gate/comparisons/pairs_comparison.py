@@ -14,17 +14,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pdrgate.builds.bpf_build import BpfBuild
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs.compared_trials import ComparedBoots, ComparedTrials
-from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.living_boots.packets_on_cpus import SeveralCpusSeen
+from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
+from pdrgate.gate.comparisons.pairs.builds_boots import BuildsBoots
+from pdrgate.gate.comparisons.pairs.compared_trials import ComparedBy, ComparedTrials
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, ComparisonTask
 from pdrgate.gate.comparisons.pairs.foreseen import PairAlone
 from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsContext, judged_pairs
 from pdrgate.gate.comparisons.pairs.pairs_loop import PairsLoop
 from pdrgate.gate.comparisons.pairs.pairs_noise import remember_boots, tells_of_noise
-from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
-from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
-from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.scenario_run import pdr_result_of
@@ -35,7 +34,7 @@ from pdrgate.gate.verdicts.interference import interference
 from pdrgate.gate.verdicts.program_remarks import program_remarks
 from pdrgate.measurands import DESCRIPTIONS, Cost
 from pdrgate.measurands.counted.program_run import ran_none
-from pdrgate.measurands.self_described import Values
+from pdrgate.measurands.measurand import Values
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import (
     BootResult,
@@ -57,17 +56,27 @@ class PairsComparison:
 
     However it ends, `finish` reports and stores the change of what was measured until then.
 
+    `pdrgate.gate.comparisons.by_scenario` makes one for a task.
+
     Args:
         task: what is compared, and how much it may cost.
-        parts: by what, and on which boots; see `pdrgate.gate.comparisons.by_scenario`.
+        by: what the boots are compared by.
+        boots: measures them.
+        on_cpus: guests of several CPUs, on which the scenario is seen once beside the pairs; None where nobody asks for
+            these, or the scenario has no packets for several CPUs.
+        stay_up: whether the boots stay up for other scenarios.
     """
 
-    def __init__(self, task: ComparisonTask, parts: ComparedBoots) -> None:
+    def __init__(
+        self, task: ComparisonTask, by: ComparedBy, boots: BuildsBoots, on_cpus: SeveralCpuSuts | None = None, *,
+        stay_up: bool = False,
+    ) -> None:  # fmt: skip
         check_tolerance(task.plan.tolerance)
         self.task = task
-        self.parts = parts
-        self._compared = ComparedTrials(task, parts.by)
-        self.loop = PairsLoop(task, self._compared, parts.made, self._alone())
+        self.stay_up = stay_up
+        self._on_cpus = on_cpus
+        self._compared = ComparedTrials(task, by)
+        self.loop = PairsLoop(task, self._compared, boots, self._alone())
         self.context = PairsContext(sides=self.loop.replication.sides)
         """What a verdict rests on beside the samples, as of the last one."""
         self.comparison: ComparisonResult | None = None
@@ -95,21 +104,21 @@ class PairsComparison:
 
     def measure(self) -> None:
         """Pairs of boots until the rule has its answer, and what that is by the plan's tolerance."""
-        on_cpus = self.parts.several_cpus if self.session.profile.several_cpus and not self._is_planted else None
+        on_cpus = self._on_cpus if self.session.profile.several_cpus and not self._is_planted else None
         if on_cpus is not None:
             on_cpus.begin(self.task)
         self.loop.run()
         if self.loop.failure is None:
             self._assess()
-            if on_cpus is not None and (self.parts.stay_up or self.loop.replication.facts.sees_memory):
+            if on_cpus is not None and (self.stay_up or self.loop.replication.facts.sees_memory):
                 self._several_cpus = on_cpus.seen(self.task)
             self._take(self._several_cpus.results)
-        self.judgement, self.comparison = self._by(self.plan.tolerance)
+        self.judgement, self.comparison = self._by(self.task.plan.tolerance)
 
     def prove(self, spike_in: SpikeInResult | None) -> None:
         """Take into account whether it could have failed, see the module `spike_in`; None: that was not tried."""
         self.context = replace(self.context, spike_in=spike_in)
-        self.judgement, self.comparison = self._by(self.plan.tolerance)
+        self.judgement, self.comparison = self._by(self.task.plan.tolerance)
 
     def judge(self, tolerance: float) -> Judgement:
         """What the rule says of the pairs by a tolerance. Of several the gravest stands, and its comparison is stored.
@@ -136,7 +145,7 @@ class PairsComparison:
         if judgement is not None and not judgement.verdict.passes and judgement != self.judgement:
             self._ended = judgement
         if self.judgement is None or self._ended is not None:
-            tolerance = self.plan.tolerance if self.comparison is None else self.comparison.tolerance
+            tolerance = self.task.plan.tolerance if self.comparison is None else self.comparison.tolerance
             self.judgement, self.comparison = self._by(tolerance)
         final, found, sides = self.judgement, self.loop.found, self.loop.replication.sides
         if self.observed:
@@ -184,16 +193,6 @@ class PairsComparison:
         return self.task.scenario
 
     @property
-    def builds(self) -> Mapping[Side, Build]:
-        """Both builds, by side."""
-        return self.task.builds
-
-    @property
-    def plan(self) -> Plan:
-        """What it may cost."""
-        return self.task.plan
-
-    @property
     def boots(self) -> list[BootResult]:
         """All boots, those that failed included."""
         return self.loop.found.boots
@@ -203,11 +202,6 @@ class PairsComparison:
         """The trials of all whole pairs; of a closed loop none."""
         return tuple(one for one in self.loop.found.trials if not one.closed_loop)
 
-    @property
-    def unable(self) -> str:
-        """Why neither build can be set up for the scenario, in a sentence; empty where one can."""
-        return self.loop.replication.unable
-
     def samples(self, measurand: str, side: Side) -> tuple[float, ...]:
         """A measurand of each boot of a build, in the order of the pairs."""
         return self.loop.found.values(measurand, side)
@@ -216,11 +210,6 @@ class PairsComparison:
     def shape(self) -> PairsShape | None:
         """What may speak against comparing by means; None until all pairs are measured."""
         return self.context.shape
-
-    @property
-    def left(self) -> Estimate | None:
-        """What the comparison still takes; None before the first pair has shown what one takes."""
-        return self.loop.left
 
     @property
     def loads(self) -> tuple[float, ...]:
@@ -249,7 +238,7 @@ class PairsComparison:
         """The verdict by a tolerance, and the change, which is reported also where the verdict does not rest on it."""
         check_tolerance(tolerance)
         sides = {side: self._accounted(side) for side in SIDES}
-        programs = {side: build.program for side, build in self.builds.items()}
+        programs = {side: build.program for side, build in self.task.builds.items()}
         self.context = replace(
             self.context, sides=sides, failure=self._failure(),
             values=self._values(), asked=self.loop.accepts(tolerance),
@@ -261,7 +250,7 @@ class PairsComparison:
 
     @property
     def _is_planted(self) -> bool:
-        return any(build.planted for build in self.builds.values())
+        return any(build.planted for build in self.task.builds.values())
 
     def _values(self) -> dict[Side, Values]:
         """Values of the boots of each build, 0 for a boot that has none."""
@@ -272,9 +261,9 @@ class PairsComparison:
     def _alone(self) -> PairAlone | None:
         """What may vouch for a single pair; None where that ends no comparison: all are asked for, or it is no count
         of packets whose pairs deviate by a known amount."""
-        by, plan = self.parts.by, self.plan
+        by, plan = self._compared.by, self.task.plan
         first = by.compared[0].name
-        if not self.parts.stay_up or plan.whole or self._is_planted or by.replacements or first != Cost.name:
+        if not self.stay_up or plan.whole or self._is_planted or by.replacements or first != Cost.name:
             return None
         return PairAlone(self.task, by.pairs_deviate[first]) if first in by.pairs_deviate else None
 
@@ -291,7 +280,7 @@ class PairsComparison:
 
     def _uncalled(self) -> Judgement | None:
         """Why the builds, eBPF programs, are not compared: no packet ran either of them."""
-        programs = [one.program for one in self.builds.values() if isinstance(one.program, BpfBuild)]
+        programs = [one.program for one in self.task.builds.values() if isinstance(one.program, BpfBuild)]
         costs = [self._accounted(side).findings.cost for side in SIDES]
         # A program of connections runs less than once a packet, and counts leave out what hardly runs.
         if (
@@ -332,7 +321,7 @@ class PairsComparison:
 
     def _side_result(self, side: Side) -> SideResult:
         found = self.loop.found
-        measured = (*self.loop.compared, *found.somewhere(self.parts.by.also_told))
+        measured = (*self.loop.compared, *found.somewhere(self._compared.by.also_told))
         values = [summarised(one.name, one.unit, one.better, found.values(one.name, side)) for one in measured]
         assessment = self.shape.assessments.get(side) if self.shape is not None else None
         accounted = self._accounted(side)

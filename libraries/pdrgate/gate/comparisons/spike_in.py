@@ -26,7 +26,7 @@ import msgspec
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.run_record import SPIKE_IN_FILE
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
@@ -71,9 +71,9 @@ def spike_in(comparison: PairsComparison) -> SpikeInResult | None:
     """
     if comparison.judgement is None or comparison.judgement.verdict is not Verdict.PASS:
         return None
-    session, baseline = comparison.session, comparison.builds["baseline"]
-    wanted = twice(comparison.plan.tolerance)
-    if comparison.parts.stay_up or comparison.scenario.streams is not None:
+    session, baseline = comparison.session, comparison.task.builds["baseline"]
+    wanted = twice(comparison.task.plan.tolerance)
+    if comparison.stay_up or comparison.scenario.streams is not None:
         return SpikeInResult(wanted=wanted, reason=_why_none(comparison))
     if not wanted:
         return SpikeInResult(wanted=wanted, reason="twice a tolerance of nothing is nothing")
@@ -96,7 +96,7 @@ def spike_in(comparison: PairsComparison) -> SpikeInResult | None:
         )
         against = _beside(comparison, {"baseline": baseline, "candidate": slow})
         against.measure()
-        judgement = against.judge(comparison.plan.tolerance)
+        judgement = against.judge(comparison.task.plan.tolerance)
         session.leave()
     session.observer.said(f"the planted slowdown: {judgement}")
     return SpikeInResult(
@@ -111,8 +111,8 @@ def _beside(comparison: PairsComparison, builds: Mapping[Side, Build]) -> PairsC
     Args:
         builds: both boot what is the baseline of the one before.
     """
-    task, known = comparison.task, comparison.loop.replication
-    other = comparison_of(task.session, task.scenario, builds, task.plan, test=task.test, longname=task.longname)
+    known = comparison.loop.replication
+    other = comparison_of(dataclasses.replace(comparison.task, builds=builds))
     baseline = known.sides["baseline"]
     sides = {side: dataclasses.replace(baseline, side=side, build=build.label) for side, build in builds.items()}
     other.loop.replication.go_on_from(known.loads, known.latency_loads, sides, known.facts)
@@ -166,7 +166,7 @@ def _found(
 
 def _tried(comparison: PairsComparison, known: Iterable[Slowdown], wanted: float) -> tuple[Size | None, str]:
     """Size a slowdown in a boot of the baseline; None, and why, where that fails."""
-    session, build = comparison.session, comparison.builds["baseline"]
+    session, build = comparison.session, comparison.task.builds["baseline"]
     session.observer.said(f"a boot of the baseline, {build.label}, to size a slowdown in")
     larger: list[Size] = []
     why: list[str] = []

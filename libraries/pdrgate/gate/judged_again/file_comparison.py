@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, shape_of
 from pdrgate.gate.judged_again.sets_of_trials import StoredSet, WantedSet, check_comparable, goal_of_sets, stored_set
 from pdrgate.gate.scenarios.replicate_samples import Measurands
@@ -30,6 +30,7 @@ from pdrgate.measurands import (
     LatencyTrials,
     PartialDropRate,
     SaturationThroughput,
+    Setting,
     compared_of,
     replicate_of,
 )
@@ -56,7 +57,6 @@ from pdrgate.values.errors import DataError
 if TYPE_CHECKING:
     from pdrgate.history.database.experience import Experience
 
-_SIDES: tuple[Side, Side] = ("baseline", "candidate")
 _Values = dict[str, dict[int, float]]
 
 
@@ -139,7 +139,7 @@ def compare_files(
     loss_ratio = goal_of_sets(stored) if plr_threshold is None else plr_threshold
     first, second = (
         _transfers_of(one, side) if one.closed_loop else _trials_of(one, side, loss_ratio, other.of(opposite))
-        for one, side, other, opposite in zip(stored, _SIDES, stored[::-1], _SIDES[::-1], strict=True)
+        for one, side, other, opposite in zip(stored, SIDES, stored[::-1], SIDES[::-1], strict=True)
     )
     failure = next((one.failure for one in (first, second) if one.failure is not None), None)
     main, *_ = first.compared
@@ -201,14 +201,14 @@ def _by_pairs(
     of_boots: dict[str, Mapping[Side, tuple[float, ...]]] = {
         one.measurand: {"baseline": one.baseline, "candidate": one.candidate} for one in samples
     }
-    trials: dict[Side, Sequence[Trial]] = dict(zip(_SIDES, (first.trials, second.trials), strict=True))
+    trials: dict[Side, Sequence[Trial]] = dict(zip(SIDES, (first.trials, second.trials), strict=True))
     shape = shape_of(
         first.compared, of_boots,
         trials=None if first.stored.closed_loop else trials,
         curves=None if first.stored.closed_loop else BuildsCurves(loss_ratio, "trials of"),
     )  # fmt: skip
     return PairsRule().told(standing, samples), shape.veto(
-        standing, {side: str(one.path) for side, one in zip(_SIDES, (first, second), strict=True)}
+        standing, {side: str(one.path) for side, one in zip(SIDES, (first, second), strict=True)}
     )
 
 
@@ -284,15 +284,19 @@ def _by_replicate(trials: Sequence[Trial], plr_threshold: float, others: Sequenc
     values: _Values = {one.about.name: {} for one in OF_TRIALS}
     for count, ((_, pair, _), own) in enumerate(replicate_of(trials).items(), 1):
         loads = [trial.intended_load for trial in own if trial.occasion.phase == Phase.REPEAT] or [own[0].intended_load]
-        goal = dataclasses.replace(PDR_GOAL, loss_ratio=plr_threshold)
-        measurands = Measurands.at(
-            loads, goal, own[0].intended_duration, top_trials=0, width=goal.width,
-            past=sorted({trial.intended_load for trial in own if trial.occasion.phase == Phase.PAST}),
-            overloads=sorted({trial.intended_load for trial in own if trial.occasion.phase == Phase.OVERLOAD}),
-            latency=LatencyTrials() if any(trial.occasion.phase in LATENCY for trial in own) else None,
+        measurands = Measurands.of(
+            Setting(
+                loads=tuple(loads), duration=own[0].intended_duration, loss_ratio=plr_threshold, top_trials=0,
+                width=PDR_GOAL.width, past=_loads_of(own, Phase.PAST), overloads=_loads_of(own, Phase.OVERLOAD),
+            ),
+            LatencyTrials() if any(trial.occasion.phase in LATENCY for trial in own) else None,
         )  # fmt: skip
         for measurand in measurands.all:
             value = measurand.value(with_pair_beside(own, others))
             if value is not None:
                 values[measurand.name][pair or count] = value
     return values
+
+
+def _loads_of(trials: Sequence[Trial], phase: Phase) -> tuple[float, ...]:
+    return tuple(sorted({trial.intended_load for trial in trials if trial.occasion.phase == phase}))

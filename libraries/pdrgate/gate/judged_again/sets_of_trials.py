@@ -11,8 +11,7 @@ from pdrgate.gate.run.run_record import read_fingerprints
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.stability import expand
-from pdrgate.stability.experiments import comparisons
-from pdrgate.stability.goal import goal_of, without_goal
+from pdrgate.stability.experiments import comparisons, goal_of, without_goal
 from pdrgate.stability.throughput_increase import DEFAULT_PLR_THRESHOLD
 from pdrgate.stability.trial_files import read_file
 from pdrgate.values.errors import DataError

@@ -446,13 +446,9 @@ class RunOptions(Options):
         return {field.name: plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
-def origin_of_run(folder: Path) -> tuple[str, str]:
-    """What to type to make the run in ``folder`` again, and the commit that it judges.
-
-    Both empty where its options were not kept: a suite of one's own.
-    """
+def kept_options(folder: Path) -> RunOptions | None:
+    """The options of the run in ``folder``; None where none were kept, as of a suite of one's own."""
     try:
-        options = RunOptions.of_run(folder)
+        return RunOptions.of_run(folder)
     except DataError:
-        return "", ""
-    return options.command, options.commit
+        return None

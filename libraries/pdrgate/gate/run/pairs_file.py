@@ -27,7 +27,7 @@ class StoredStep:
     builds: Mapping[str, str]
     """What a person calls the build, by side."""
     identities: Mapping[str, str] = field(default_factory=dict)
-    """What the build is, by side, see `pdrgate.gate.comparisons.pairs.compared_builds.Build.identity`."""
+    """What the build is, by side, see `pdrgate.gate.comparisons.pairs.comparison_task.Build.identity`."""
     elapsed: float
     """Seconds that the comparison has taken by then."""
     boots: tuple[BootResult, ...]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.record.phase import Phase
+from pdrgate.measurands import Ask
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 
@@ -17,23 +17,6 @@ class Estimate:
 
     least: float
     most: float
-
-
-@dataclass(frozen=True, slots=True)
-class Upcoming:
-    """A trial, or a transfer, that begins now."""
-
-    phase: Phase
-    load: float
-    """Packets/s; 0 where nothing is sent."""
-    duration: float
-    """Seconds."""
-    side: Side | None = None
-    """The side that comes next, where two builds are compared."""
-    pair: int = 0
-    """Number of the pair of boots, from 1; 0 where there are no pairs."""
-    window: int = 0
-    """Bytes; of a transfer, which has no load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +37,25 @@ class Progress:
 
 
 class RunObserver(Protocol):
-    """A watcher of a run: a console, or Robot's log."""
+    """A watcher of a run: a console, or Robot's log.
+
+    One that derives from it is silent about what it has no method for.
+    """
 
     def said(self, sentence: str) -> None:
         """Something happened that a person may want to know."""
 
     def warned(self, sentence: str) -> None:
         """Something happened that a person must see: the run waits, or something failed that is no test."""
+        self.said(sentence)
 
-    def measuring(self, upcoming: Upcoming) -> None:
-        """A trial begins."""
+    def measuring(self, ask: Ask, side: Side | None, pair: int) -> None:
+        """A trial, or a transfer, begins.
+
+        Args:
+            side: the build that is measured; None where there is one alone.
+            pair: number of its pair of boots, from 1; 0 where there are no pairs.
+        """
 
     def measured(self, progress: Progress) -> None:
         """A trial ended."""

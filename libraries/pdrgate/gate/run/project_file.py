@@ -97,19 +97,6 @@ def read_project(file: Path) -> ProjectFile:
     )  # fmt: skip
 
 
-def acknowledgements_of_run(folder: Path) -> tuple[Acknowledgement, ...]:
-    """What is acknowledged in the run in a folder: what the file says that its options name.
-
-    Raises:
-        UsageError: the file cannot be read, or has a fault.
-    """
-    try:
-        file = RunOptions.of_run(folder).project
-    except DataError:
-        return ()  # a suite of somebody's own, which Robot runs by itself
-    return read_project(file).acknowledgements if file is not None else ()
-
-
 def _options(file: Path, given: Mapping[str, Any], lines: Mapping[Key, int]) -> dict[str, Any]:
     known = _known()
     found: dict[str, Any] = {}

@@ -90,7 +90,6 @@ class RunRecord:
         self._measure_into(TRIALS_FILE, PAIRS_FILE)
         self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
         self._noting = threading.Lock()
-        self._spike_in: Self | None = None
         self.selection = read_selection(folder)
         """The paths that are measured because their code differs; None: all that were asked for."""
 
@@ -113,17 +112,15 @@ class RunRecord:
     def _verdicts(self) -> dict[str, Verdict]:
         return {one.name: one.verdict for one in self._scenarios}
 
-    @property
+    @functools.cached_property
     def spike_in(self) -> Self:
         """Record of what is measured with a planted slowdown: its trials and pairs have files of their own.
 
         Raises as the record itself does, when it is first asked for.
         """
-        if self._spike_in is None:
-            other = copy.copy(self)
-            other._measure_into(SPIKE_IN_TRIALS, SPIKE_IN_PAIRS)
-            self._spike_in = other
-        return self._spike_in
+        other = copy.copy(self)
+        other._measure_into(SPIKE_IN_TRIALS, SPIKE_IN_PAIRS)
+        return other
 
     @functools.cached_property
     def steps(self) -> Self:
@@ -251,8 +248,8 @@ class RunRecord:
 
     def close(self) -> None:
         """End writing trials; may be called twice."""
-        parts = (self, self._spike_in, self.__dict__.get("steps"), self.__dict__.get("several_cpus"))
-        for part in (part for part in parts if part is not None):
+        beside = (self.__dict__.get(name) for name in ("spike_in", "steps", "several_cpus"))
+        for part in (self, *(one for one in beside if one is not None)):
             for file in (part.trials, part._pairs):
                 if file is not None:
                     file.close()

@@ -215,6 +215,11 @@ class Scenario:
         return self.tcp if DATA_PATHS[self.data_path].transfers else None
 
     @property
+    def window(self) -> int:
+        """The window of a closed loop, bytes; 0 where a generator offers a load."""
+        return 0 if self.streams is None else self.streams.window * 1024
+
+    @property
     def replaces(self) -> bool:
         """Whether something of its set-up is replaced while packets pass, and compared by what that takes."""
         return self.set_up is not None and self.set_up.replacement is not None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.gate.verdicts.change_verdict import summarised
 from pdrgate.measurands import (
-    PAST_TRIALS,
     Ask,
     Cost,
     LatencyTrials,
@@ -25,7 +24,6 @@ from pdrgate.measurands import (
 )
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import MeasurandResult
-from pdrgate.search.goals import Goal
 
 _Kind = TypeVar("_Kind")
 
@@ -35,59 +33,25 @@ class Measurands:
     """What every replicate of a scenario measures: the loads of the curve, and the values from them and from trials
     beyond."""
 
-    each: tuple[Measurand, ...]
-    """The PDR first: it is what a run is about."""
+    all: tuple[Measurand, ...]
+    """All that come to a number, the PDR first: it is what a run is about."""
     latency: LatencyTrials | None = None
     """Trials with latency probes; None where latency is not asked for."""
 
     @classmethod
-    def at(
-        cls,
-        loads: Collection[float],
-        goal: Goal,
-        duration: float,
-        *,
-        top_trials: int,
-        width: float,
-        expected: float = 0.0,
-        past: Sequence[float] = (),
-        past_trials: tuple[int, int] = PAST_TRIALS,
-        overloads: Sequence[float] = (),
-        latency: LatencyTrials | None = None,
-        paths: bool = False,
-        memory: bool = False,
-    ) -> Measurands:
-        """Measurands of a curve of these loads (packets/s), in trials of ``duration`` seconds.
-
-        Args:
-            expected: the PDR that other replicates came to; 0: none is known.
-            past: loads between the PDR and the highest of the curve.
-            past_trials: those at each of the two lowest loads of ``past``, and at each of the others.
-            overloads: loads beyond the curve.
-            paths: whether trials can follow calls.
-            memory: whether trials can record what is touched.
-        """
-        setting = Setting(
-            loads=tuple(loads), duration=duration, loss_ratio=goal.loss_ratio, width=width, top_trials=top_trials,
-            expected=expected, past=tuple(past), past_trials=past_trials, overloads=tuple(overloads),
-            latency=latency is not None, paths=paths, memory=memory,
-        )  # fmt: skip
-        return cls(of_setting(setting), latency)
-
-    @property
-    def all(self) -> tuple[Measurand, ...]:
-        """All that come to a number."""
-        return self.each
+    def of(cls, setting: Setting, latency: LatencyTrials | None = None) -> Measurands:
+        """The measurands of a curve, with those of latency where there are trials with probes."""
+        return cls(of_setting(replace(setting, latency=latency is not None)), latency)
 
     def steps(self, sweep: Sweep) -> tuple[ReplicateStep, ...]:
         """Steps of a replicate in the order in which they are measured: the knee shows where to look for the PDR."""
-        others = [one for one in self.each if one is not self.saturation]
+        others = [one for one in self.all if one is not self.saturation]
         return (sweep, self.saturation, *others, *((self.latency,) if self.latency is not None else ()))
 
     def expecting(self, pdr: float) -> Measurands:
         """Copy for replicates of which others came to a PDR, packets/s; 0: none is known."""
         expected = replace(self.pdr, expected=pdr)
-        return replace(self, each=tuple(expected if one is self.pdr else one for one in self.each))
+        return replace(self, all=tuple(expected if one is self.pdr else one for one in self.all))
 
     @property
     def pdr(self) -> PartialDropRate:
@@ -103,15 +67,15 @@ class Measurands:
 
     @property
     def overload(self) -> OverloadThroughput | None:
-        return next((one for one in self.each if isinstance(one, OverloadThroughput)), None)
+        return next((one for one in self.all if isinstance(one, OverloadThroughput)), None)
 
     def _the(self, kind: type[_Kind]) -> _Kind:
-        return next(one for one in self.each if isinstance(one, kind))
+        return next(one for one in self.all if isinstance(one, kind))
 
 
 @dataclass
 class Replicate:
-    """One on the way."""
+    """A replicate on the way."""
 
     sut: PreparedSut
     steps: Sequence[ReplicateStep]
@@ -141,20 +105,13 @@ def summaries(measurands: Sequence[Measurand], replicates: Sequence[Replicate]) 
     return tuple(one for one in found if one is not None)
 
 
-class GoesOn(Protocol):
-    """A replicate, or what stands for one."""
-
-    def go_on(self) -> bool:
-        """Measure one trial; False when none was wanted."""
-
-
-_Going = TypeVar("_Going", bound=GoesOn)
+_Replicate = TypeVar("_Replicate", bound=Replicate)
 
 
 def measure_in_turn(
-    replicates: Sequence[_Going],
+    replicates: Sequence[_Replicate],
     between: Callable[[], None] = lambda: None,
-    beside: Callable[[_Going], bool] = lambda one: False,
+    beside: Callable[[_Replicate], bool] = lambda one: False,
 ) -> None:
     """Complete replicates that can be measured side by side: a trial of each, and who begins takes turns.
 
@@ -174,5 +131,5 @@ def measure_in_turn(
             between()
 
 
-def _go_on(one: GoesOn) -> bool:
+def _go_on(one: Replicate) -> bool:
     return one.go_on()

@@ -22,7 +22,7 @@ from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
 from pdrgate.gate.verdicts.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.verdicts.packet_cost import cost_result
-from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate, Sweep
+from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate, Setting, Sweep
 from pdrgate.measurands.measurand import rounded
 from pdrgate.observers.accounting import total
 from pdrgate.observers.drop_trace import DropTracer
@@ -31,7 +31,6 @@ from pdrgate.record.trial import Trial
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
-    GoalResult,
     LatencyResult,
     MeasurandResult,
     PdrResult,
@@ -42,7 +41,6 @@ from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.calibration import Calibration
 from pdrgate.search.goals import known_bounds
-from pdrgate.search.mlr import GoalBounds as Found
 from pdrgate.search.mlr import GoalOutcome
 from pdrgate.search.mlr import SearchOutcome as Search
 from pdrgate.search.patience import Patience
@@ -132,16 +130,19 @@ class ScenarioRun(OneSutRun):
         first = Replicate(self.sut, (Sweep(round_order(loads, 0), profile.trial_duration),), 1)
         measure_in_turn([first])
         needs = 1 if starves else 2
-        while (load := further_load(first.trials, result.goal.loss_ratio, calibration.max_load, needs)) is not None:
+        while (load := further_load(first.trials, result.loss_ratio, calibration.max_load, needs)) is not None:
             loads.add(load)
             first.trials.append(
                 self.sut.measure_patiently(Ask(load, profile.trial_duration, Phase.REPEAT), profile.patience, 1)
             )
-        measurands = Measurands.at(
-            loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width,
-            past=past_the_pdr(max(loads)) if starves else (),
-            overloads=overloads(max(loads), self.scenario.overload, calibration.max_load),
-            latency=LatencyTrials() if self.scenario.latency else None, paths=self.sut.follows_calls,
+        measurands = Measurands.of(
+            Setting(
+                loads=tuple(loads), duration=profile.trial_duration, loss_ratio=result.loss_ratio,
+                top_trials=TOP_TRIALS, width=result.width, past=past_the_pdr(max(loads)) if starves else (),
+                overloads=overloads(max(loads), self.scenario.overload, calibration.max_load),
+                paths=self.sut.follows_calls,
+            ),
+            LatencyTrials() if self.scenario.latency else None,
         )  # fmt: skip
         if self.scenario.overload and measurands.overload is None:
             self.session.observer.said(f"no overload: the generator ends at {Rate(calibration.ceiling)}")
@@ -156,12 +157,12 @@ class ScenarioRun(OneSutRun):
             seconds = max(profile.trials_time(len(self.trials) - before), time.monotonic() - began) / number
             self._foresee(*2 * (seconds * (profile.repeats - number),))
         self._summarise(measurands, replicates)
-        self.cost = cost_result([one.trials for one in replicates], result.goal.loss_ratio)
+        self.cost = cost_result([one.trials for one in replicates], result.loss_ratio)
         self.latency = latencies([one.trials for one in replicates])
         repeats = [trial for one in replicates for trial in one.trials if trial.occasion.phase in OF_CURVE]
         pdr = pdr_result_of(self.measurands)
         self.assessment = assess(
-            repeats, plr_threshold=result.goal.loss_ratio,
+            repeats, plr_threshold=result.loss_ratio,
             spare_dips=True, pdr=pdr.load if pdr else None, source=self.scenario.name,
         )  # fmt: skip
         unstable = stability_failure(self.assessment, calibration)
@@ -320,39 +321,28 @@ def pdr_result_of(measurands: tuple[MeasurandResult, ...]) -> PdrResult | None:
 
 def searched(found: Search) -> SearchResult:
     """A search as result.json has it."""
-    return SearchResult(
-        goals=tuple(
-            GoalResult(
-                name=one.goal.name, loss_ratio=one.goal.loss_ratio, width=one.goal.width, outcome=one.outcome.value,
-                lower=one.lower, upper=one.upper, conditional_throughput=one.conditional_throughput,
-            )
-            for one in found.results
-        ),
-        trials=found.trials,
-        elapsed=found.elapsed,
-    )  # fmt: skip
+    return SearchResult(goals=found.results, trials=found.trials, elapsed=found.elapsed)
 
 
 def search_failure(found: Search, calibration: Calibration) -> Judgement | None:
     """Why a search came to no PDR; None when it did."""
-    result: Found = found.results[-1]
-    goal = result.goal
-    if result.outcome is GoalOutcome.NO_UPPER_BOUND:
+    result = found.results[-1]
+    if result.outcome == GoalOutcome.NO_UPPER_BOUND:
         return Judgement(
             Verdict.GENERATOR_LIMITED,
-            f"even {Rate(found.max_load)} loses no more than {goal.loss_ratio:.1%}, and the generator ends at "
+            f"even {Rate(found.max_load)} loses no more than {result.loss_ratio:.1%}, and the generator ends at "
             f"{Rate(calibration.ceiling)}; give the SUT more hops or less CPU, or use a faster generator",
         )
-    if result.outcome is GoalOutcome.GENERATOR_LIMITED:
+    if result.outcome == GoalOutcome.GENERATOR_LIMITED:
         return Judgement(
             Verdict.GENERATOR_LIMITED,
             f"the generator fell short at {Rate(found.max_load)} and above, again and again; "
             "look for what else uses its CPU, or use a faster generator",
         )
-    if result.outcome is GoalOutcome.NO_LOWER_BOUND:
+    if result.outcome == GoalOutcome.NO_LOWER_BOUND:
         return Judgement(
             Verdict.UNSTABLE,
-            f"even the lowest load, {Rate(found.min_load)}, loses more than {goal.loss_ratio:.1%}: "
+            f"even the lowest load, {Rate(found.min_load)}, loses more than {result.loss_ratio:.1%}: "
             "there is no PDR to find",
         )
     if result.lower is None:

@@ -87,8 +87,7 @@ class TransferRun(OneSutRun):
     @property
     def window(self) -> int:
         """Window of the repeats, bytes."""
-        assert self.scenario.streams is not None
-        return self.scenario.streams.window * _KIB
+        return self.scenario.window
 
     @property
     def _buffers(self) -> Buffers:

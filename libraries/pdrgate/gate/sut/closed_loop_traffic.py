@@ -13,7 +13,6 @@ from pdrgate.record.trial import Trial
 from pdrgate.testbeds import Testbed
 from pdrgate.traffic.generator import ClosedLoop
 
-_KIB = 1024
 _WARMING = 1.0
 """Seconds of a transfer that nobody counts, the shortest there is."""
 
@@ -31,7 +30,7 @@ class ClosedLoopTraffic:
             # Code is translated when it runs first, and once more when it is counted first: a boot's first transfer
             # found its CPU 8 % late, and 2 % after one that was not counted.
             with watching(counting):
-                self.loop.transfer(scenario.streams.window * _KIB, _WARMING)
+                self.loop.transfer(scenario.window, _WARMING)
 
     def describe(self) -> dict[str, str]:
         return self.loop.describe()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from pdrgate.hosts.kernel_parameters import KernelParameters
 from pdrgate.observers.environment import Environment, PortEnvironment
-from pdrgate.results.fingerprint import UNKNOWN, difference
+from pdrgate.results.fingerprint import UNKNOWN, differences_of
 from pdrgate.traffic.generator import generator_identity
 
 _BORING_WORDS = frozenset({
@@ -123,9 +123,4 @@ def _of_ports(ports: tuple[PortEnvironment, ...], tell: Callable[[PortEnvironmen
 
 def fingerprint_differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
     """Entries in which two fingerprints differ, in words; nothing where one is not known."""
-    differences = []
-    for key in sorted(theirs.keys() | ours.keys()) if theirs else ():
-        if theirs.get(key) != ours.get(key):
-            there, here = difference(theirs.get(key, "nothing"), ours.get(key, "nothing"))
-            differences.append(f"{key} {there} there, {here} here")
-    return differences
+    return differences_of(theirs, ours, "nothing") if theirs else []

@@ -13,7 +13,6 @@ from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.crashes.kernel_log import KernelLog
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.slowdowns import Planted
-from pdrgate.gate.run.progress import Upcoming
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.carried_frames import FramesSeen
@@ -122,10 +121,7 @@ class PreparedSut:
         """Measure one trial. Raises TestbedError where the SUT is not set up."""
         if self._measurer is None:
             raise TestbedError("the SUT is not set up for a scenario; begin with its data path")
-        mine = self.identity
-        self.session.observer.measuring(
-            Upcoming(ask.phase, ask.load, ask.duration, mine.side, mine.pair, window=ask.window)
-        )
+        self.session.observer.measuring(ask, self.identity.side, self.identity.pair)
         return self._measurer.measure(ask, goal, repeat)
 
     def measure_patiently(self, ask: Ask, patience: Patience, repeat: int = 0) -> Trial:
@@ -153,6 +149,11 @@ class PreparedSut:
     def follows_calls(self) -> bool:
         """Whether trials can follow calls in the SUT's kernel, and so record who calls whom."""
         return bool(self._during.get(Phase.PATH))
+
+    @property
+    def kernel(self) -> str:
+        """Release of the kernel that runs."""
+        return self.environment.kernel_release or "unknown"
 
     @property
     def sees_memory(self) -> bool:

@@ -11,7 +11,7 @@ from pdrgate.gate.run.options import Options
 from pdrgate.history.address import HISTORY_SCHEMES, Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
 from pdrgate.measurands import PartialDropRate, Rule, described
-from pdrgate.results.fingerprint import OF_THE_KERNEL, difference, may_differ
+from pdrgate.results.fingerprint import OF_THE_KERNEL, UNKNOWN, difference, differences_of, may_differ
 from pdrgate.results.model import Findings, MeasurandResult, PdrResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import STABLE, Verdict
 from pdrgate.values.errors import DataError, UsageError
@@ -155,8 +155,9 @@ class HistoryBaselines:
     """
 
     def __init__(self, where: Address, name: str, own: Path, *, any_fingerprint: bool = False) -> None:
-        from pdrgate.history.database.baselines import measured, measured_cost
+        from pdrgate.history.database.baselines import measured
         from pdrgate.history.database.connection import Database
+        from pdrgate.history.database.queries import side_cost
 
         self.name = name
         self._any = any_fingerprint
@@ -165,7 +166,7 @@ class HistoryBaselines:
             self._found = [one for one in found if one.source != str(own.resolve())]
             # Of each build in each series the newest; the history may be gone when it is asked for.
             newest = {(one.series, one.build): one.side for one in reversed(self._found)}
-            self._costs = {key: measured_cost(connection, side) for key, side in newest.items()}
+            self._costs = {key: side_cost(connection, side) for key, side in newest.items()}
 
     def find(self, fingerprint: Mapping[str, str]) -> tuple[Baseline | None, str]:
         """See `BaselineSource`: nothing is an answer of `LATEST_GREEN`, and none of a build that somebody pinned."""
@@ -302,12 +303,7 @@ def _wrong_in(one: Measured) -> str:
 
 def _differing(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
     """What keeps two results from being compared, in words."""
-    differences = []
-    for key in sorted((theirs.keys() | ours.keys()) - may_differ(theirs, ours)):
-        if theirs.get(key) != ours.get(key):
-            there, here = difference(theirs.get(key, "unknown"), ours.get(key, "unknown"))
-            differences.append(f"{key} {there} there, {here} here")
-    return differences
+    return differences_of(theirs, ours, UNKNOWN, may_differ(theirs, ours))
 
 
 def differing_entries(theirs: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:

@@ -14,16 +14,14 @@ from sqlalchemy import Connection, Row, delete, insert, select
 from pdrgate.history.database.queries import build_label
 from pdrgate.history.database.tables import (
     BootRow,
-    CostRow,
     FingerprintRow,
-    FunctionRow,
     MeasurandRow,
     PinRow,
     ResultRow,
     RunRow,
     SideRow,
 )
-from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult
+from pdrgate.results.model import MeasurandResult
 from pdrgate.results.verdict import STABLE, Verdict
 from pdrgate.stats.intervals import mean, sample_deviation, t_interval
 from pdrgate.stats.pooled import pooled_mean
@@ -66,7 +64,7 @@ class Measured:
     boot: str
     """The one of a run of one build, which other results of that run may be of too; empty where it is not known."""
     side: int
-    """The number of the side's row: `measured_cost` asks for it."""
+    """The number of the side's row: `pdrgate.history.database.queries.side_cost` asks for it."""
 
 
 # --- Names ---
@@ -192,20 +190,6 @@ def pooled_boots(found: Sequence[Measured]) -> tuple[tuple[MeasurandResult, ...]
     groups = _of_one_boot(found)
     boots = sum(len(each[0].boots) or 1 for each in groups)
     return tuple(_pooled(groups, one) for one in names.values()), boots
-
-
-def measured_cost(connection: Connection, side: int) -> CostResult | None:
-    """What a packet cost in a `Measured`; None where it was not counted."""
-    row = connection.execute(select(CostRow.__table__).where(CostRow.side_id == side)).mappings().first()
-    if row is None:
-        return None
-    functions = connection.execute(
-        select(FunctionRow.name, FunctionRow.instructions, FunctionRow.calls, FunctionRow.deviation)
-        .where(FunctionRow.side_id == side)
-        .order_by(FunctionRow.instructions.desc(), FunctionRow.name)
-    ).mappings()
-    told = {key: value for key, value in row.items() if key != "side_id"}
-    return CostResult(**told, functions=tuple(FunctionResult(**one) for one in functions))
 
 
 def _of_one_boot(found: Sequence[Measured]) -> list[list[Measured]]:

@@ -6,24 +6,44 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TypeVarTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeVar
 
 import msgspec
-from sqlalchemy import Row, Select, select
+from sqlalchemy import select
 
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import LOCK_PATIENCE, Database
 from pdrgate.history.database.inserting import insert_new
-from pdrgate.history.database.tables import AttemptRow, CodeRow, NoiseRow
+from pdrgate.history.database.tables import ExperienceRow
 from pdrgate.record.path_code import PathCode
-from pdrgate.replication import NoiseObservation, ObservedBoot, Try
-
-_Columns = TypeVarTuple("_Columns")
+from pdrgate.replication import NoiseObservation, Try
 
 NEWEST = 500
 """Observations of a testbed that are read: what is older weighs next to nothing by then."""
+ExperienceKind = Literal["noise", "try", "code"]
+TRY: ExperienceKind = "try"
+"""The kind of what no age makes worthless: a try that counts is not pruned."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptNoise:
+    """An observation of a testbed's noise, and the entries that the testbed's digest is of, for people."""
+
+    seen: NoiseObservation
+    conditions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptCode:
+    """What a kernel runs on the path of a scenario."""
+
+    scenario: str
+    code: PathCode
+
+
+_Kept = TypeVar("_Kept", _KeptNoise, Try, _KeptCode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +62,7 @@ class Experience:
 
     def observations(self, testbed: str) -> list[NoiseObservation]:
         """The newest observations of a testbed, oldest first; none where there is no file yet."""
-        asked = (
-            select(NoiseRow.measured, NoiseRow.boots)
-            .where(NoiseRow.testbed == testbed)
-            .order_by(NoiseRow.measured.desc(), NoiseRow.id.desc())
-            .limit(NEWEST)
-        )
-        found = []
-        for measured, boots in self._rows(asked):
-            with contextlib.suppress(msgspec.MsgspecError):
-                decoded = msgspec.json.decode(boots, type=tuple[ObservedBoot, ...])
-                found.append(NoiseObservation(when=measured, boots=decoded))
-        return found[::-1]
+        return [one.seen for one in self._kept("noise", testbed, _KeptNoise, NEWEST)]
 
     def add_observation(self, testbed: str, conditions: Mapping[str, str], seen: NoiseObservation) -> None:
         """Keep one observation; an equal one is kept once.
@@ -62,10 +71,7 @@ class Experience:
             testbed: what must be equal for observations to be of one testbed, see `pdrgate.results.fingerprint.series`.
             conditions: the entries that it is the digest of, for people.
         """
-        self._add(NoiseRow, {
-            "key": hashlib.sha256(msgspec.json.encode([testbed, seen])).hexdigest(), "testbed": testbed,
-            "measured": seen.when, "conditions": dict(conditions), "boots": msgspec.json.encode(seen.boots).decode(),
-        })  # fmt: skip
+        self._keep("noise", testbed, seen.when, [_KeptNoise(seen, conditions)])
 
     def tries(self, compared: str) -> list[Try]:
         """The tries of one comparison in the order in which they ended; none where there is no file yet.
@@ -73,24 +79,11 @@ class Experience:
         Args:
             compared: the digest of both builds and of both fingerprints, see `pdrgate.gate.comparisons.pairs.tries`.
         """
-        asked = (
-            select(AttemptRow.attempt)
-            .where(AttemptRow.compared == compared)
-            .order_by(AttemptRow.ended, AttemptRow.id)
-        )  # fmt: skip
-        found = []
-        for (encoded,) in self._rows(asked):
-            with contextlib.suppress(msgspec.MsgspecError):
-                found.append(msgspec.json.decode(encoded, type=Try))
-        return found
+        return self._kept(TRY, compared, Try)
 
     def add_try(self, compared: str, ended: Try) -> None:
         """Keep one try; an equal one is kept once."""
-        encoded = msgspec.json.encode(ended)
-        self._add(AttemptRow, {
-            "key": hashlib.sha256(compared.encode() + encoded).hexdigest(), "compared": compared, "ended": ended.when,
-            "verdict": ended.verdict, "attempt": encoded.decode(),
-        })  # fmt: skip
+        self._keep(TRY, compared, ended.when, [ended])
 
     def path_codes(self, kernel: str) -> dict[str, PathCode]:
         """What a kernel runs on each path that it was seen on, by scenario, whenever that was.
@@ -98,37 +91,40 @@ class Experience:
         Args:
             kernel: see `pdrgate.gate.run.selection_file.code_key`.
         """
-        asked = (
-            select(CodeRow.scenario, CodeRow.code)
-            .where(CodeRow.kernel == kernel)
-            .order_by(CodeRow.seen, CodeRow.id)
-        )  # fmt: skip
         found: dict[str, PathCode] = {}
-        for scenario, code in self._rows(asked):
-            with contextlib.suppress(msgspec.MsgspecError):
-                seen = msgspec.json.decode(code, type=PathCode)
-                found[scenario] = seen.with_more(found.get(scenario, PathCode()))
+        for one in self._kept("code", kernel, _KeptCode):
+            found[one.scenario] = one.code.with_more(found.get(one.scenario, PathCode()))
         return found
 
     def add_path_codes(self, kernel: str, codes: Mapping[str, PathCode], seen: float) -> None:
         """Keep what a kernel runs on some paths, by scenario; an equal one is kept once."""
-        opened = Database.open(self.where, create=True, patience=self.patience)
-        with opened as history, history.writing() as connection:
-            for scenario, code in codes.items():
-                words = {name: sorted(names) for name, names in asdict(code).items()}
-                encoded = msgspec.json.encode(words)
-                key = hashlib.sha256(b"\0".join((kernel.encode(), scenario.encode(), encoded))).hexdigest()
-                row = {"key": key, "kernel": kernel, "scenario": scenario, "seen": seen, "code": encoded.decode()}
-                insert_new(connection, CodeRow, "key", row)
+        words = ({name: sorted(names) for name, names in asdict(code).items()} for code in codes.values())
+        self._keep(
+            "code", kernel, seen, ({"scenario": name, "code": code} for name, code in zip(codes, words, strict=True))
+        )  # fmt: skip
 
-    def _rows(self, asked: Select[*_Columns]) -> Sequence[Row[*_Columns]]:
-        """All rows that are asked for; none where there is no file yet."""
+    def _kept(self, kind: ExperienceKind, subject: str, form: type[_Kept], most: int | None = None) -> list[_Kept]:
+        """What is kept of a subject, oldest first, the newest so many; none where there is no file yet."""
         if self.where.file is not None and not self.where.file.exists():
-            return ()
+            return []
+        asked = (
+            select(ExperienceRow.content)
+            .where(ExperienceRow.kind == kind, ExperienceRow.subject == subject)
+            .order_by(ExperienceRow.moment.desc(), ExperienceRow.id.desc())
+            .limit(most)
+        )
         with Database.open(self.where, patience=self.patience) as history, history.reading() as connection:
-            return connection.execute(asked).all()
+            rows = connection.execute(asked).scalars().all()
+        found: list[_Kept] = []
+        for content in rows:
+            with contextlib.suppress(msgspec.MsgspecError):
+                found.append(msgspec.json.decode(content, type=form))
+        return found[::-1]
 
-    def _add(self, table: type[NoiseRow | AttemptRow], row: Mapping[str, object]) -> None:
+    def _keep(self, kind: ExperienceKind, subject: str, moment: float, contents: Iterable[Any]) -> None:
         opened = Database.open(self.where, create=True, patience=self.patience)
         with opened as history, history.writing() as connection:
-            insert_new(connection, table, "key", row)
+            for one in map(msgspec.json.encode, contents):
+                key = hashlib.sha256(b"\0".join((kind.encode(), subject.encode(), one))).hexdigest()
+                row = {"key": key, "kind": kind, "subject": subject, "moment": moment, "content": one.decode()}
+                insert_new(connection, ExperienceRow, "key", row)

@@ -16,10 +16,8 @@ from pdrgate.history.database.inserting import insert_all, insert_new, insert_ro
 from pdrgate.history.database.tables import (
     BootRow,
     ChangeRow,
-    CostRow,
     EnvironmentRow,
     FingerprintRow,
-    FunctionRow,
     MeasurandRow,
     ResultRow,
     RunRow,
@@ -334,6 +332,7 @@ def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, An
         "series": series(fingerprint) if fingerprint else "",
         "fingerprint": digest(fingerprint) if fingerprint else None,
         "environment": _digest(environment) if environment else None,
+        "cost": None if one.cost is None else _cost(one.cost),
     })  # fmt: skip
     insert_all(connection, MeasurandRow, (
         {
@@ -349,25 +348,21 @@ def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, An
         }
         for boot in one.boots
     ))  # fmt: skip
-    if one.cost is not None:
-        told = dataclasses.asdict(one.cost)
-        del told["alone"], told["each"]  # its scenario says so
-        functions = told.pop("functions")
-        del told["path"], told["callers"]
-        insert_row(connection, CostRow, {"side_id": side_id, **told})
-        insert_all(connection, FunctionRow, _once(functions, side_id))
 
 
-def _once(functions: Iterable[Mapping[str, Any]], side_id: int) -> Iterator[dict[str, Any]]:
-    """Each function by its name: two modules may have one of the same, and together they cost what both do."""
+def _cost(cost: CostResult) -> dict[str, Any]:
+    """What is kept of a cost. Its scenario says what it is of; callers and call trees stay in the run's own file."""
+    kept = dataclasses.asdict(cost)
+    for name in ("alone", "each", "path", "callers"):
+        del kept[name]
     found: dict[str, dict[str, Any]] = {}
-    for one in functions:
+    for one in kept["functions"]:  # two modules may have one of the same name, and together they cost what both do
         if one["name"] in found:
             found[one["name"]]["instructions"] += one["instructions"]
             found[one["name"]]["calls"] += one["calls"]
         else:
-            found[one["name"]] = {"side_id": side_id, **{name: one[name] for name in _OF_A_FUNCTION}}
-    yield from found.values()
+            found[one["name"]] = {name: one[name] for name in _OF_A_FUNCTION}
+    return kept | {"functions": list(found.values())}
 
 
 def _change_rows(comparison: ComparisonResult, result_id: int) -> Iterator[dict[str, Any]]:

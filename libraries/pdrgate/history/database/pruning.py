@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, and_, delete, select
 
 from pdrgate.history.database.connection import Database
+from pdrgate.history.database.experience import TRY
 from pdrgate.history.database.tables import (
-    AttemptRow,
-    CodeRow,
     EnvironmentRow,
+    ExperienceRow,
     FingerprintRow,
-    NoiseRow,
     PinRow,
     ResultRow,
     RunRow,
@@ -33,9 +32,11 @@ def prune(connection: Connection, before: float, now: float) -> int:
         .where(SideRow.build.in_(select(PinRow.build)))
     )  # fmt: skip
     gone = connection.execute(delete(RunRow).where(RunRow.started < before, RunRow.id.not_in(pinned))).rowcount
-    connection.execute(delete(CodeRow).where(CodeRow.seen < before))
-    connection.execute(delete(NoiseRow).where(NoiseRow.measured < before))
-    connection.execute(delete(AttemptRow).where(AttemptRow.ended < min(before, now - LASTING)))
+    for is_old in (
+        and_(ExperienceRow.kind != TRY, ExperienceRow.moment < before),
+        and_(ExperienceRow.kind == TRY, ExperienceRow.moment < min(before, now - LASTING)),
+    ):
+        connection.execute(delete(ExperienceRow).where(is_old))
     for table, used in ((FingerprintRow, SideRow.fingerprint), (EnvironmentRow, SideRow.environment)):
         connection.execute(delete(table).where(table.digest.not_in(select(used).where(used.is_not(None)))))
     return gone

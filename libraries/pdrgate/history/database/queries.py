@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, null, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
-from pdrgate.history.database.tables import ChangeRow, CostRow, FunctionRow, MeasurandRow, ResultRow, RunRow, SideRow
+from pdrgate.history.database.tables import ChangeRow, MeasurandRow, ResultRow, RunRow, SideRow
 from pdrgate.measurands import Cost
 from pdrgate.results.fingerprint import series
-from pdrgate.results.model import Better, CostResult, FunctionResult
+from pdrgate.results.model import CostResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.trend import Point
+from pdrgate.trend import Point, Series
 from pdrgate.values.errors import EXIT_FAULT
 
 PDR, TCP = "PDR", "TCP throughput"
@@ -71,21 +73,6 @@ class ListedScenario:
     decided_by: str | None
     """Another measurand whose change made the verdict; None where it is the one above, or nothing was compared."""
     decided_change: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedSeries:
-    """One line of a trend: one scenario on one testbed, measured on whatever builds."""
-
-    digest: str
-    """`pdrgate.results.fingerprint.series` of each of its fingerprints."""
-    scenario: str
-    title: str
-    testbed: str
-    measurand: str
-    unit: str
-    better: Better
-    points: int
 
 
 def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[ListedScenario]:
@@ -150,7 +137,7 @@ def points(
     again and again, and is no step of a trend.
 
     Args:
-        fingerprint: of the scenario as it is measured now, or the digest of a `ListedSeries`. What a build has a say in
+        fingerprint: of the scenario as it is measured now, or the digest of a series. What a build has a say in
             (its kernel, first of all) may differ; all else, testbed and profile included, is equal in all points.
         measurand: ``PDR``, ``saturation throughput``, ``cost``.
     """
@@ -171,35 +158,35 @@ def points(
     return tuple(Point(**{**row, "verdict": Verdict(row["verdict"])}) for row in rows)
 
 
-def point_cost(connection: Connection, digest: str, point: Point) -> CostResult | None:
-    """What a packet cost where a point of that series was measured; None where it was not counted."""
-    asked = (
-        select(SideRow.id, CostRow.instructions, CostRow.batch, CostRow.trials)
-        .join(CostRow, CostRow.side_id == SideRow.id)
+def point_cost(connection: Connection, one: Series, point: Point) -> CostResult | None:
+    """What a packet cost where a point of a series was measured; None where it was not counted."""
+    return _cost(
+        connection,
+        select(SideRow.cost)
         .join(ResultRow, ResultRow.id == SideRow.result_id)
         .join(RunRow, RunRow.id == ResultRow.run_id)
-        .where(SideRow.series == digest, SideRow.side != "baseline")
-        .where(SideRow.started == point.time, RunRow.name == point.run)
-    )  # fmt: skip
-    found = connection.execute(asked).first()
-    if found is None:
-        return None
-    columns = FunctionRow.name, FunctionRow.instructions, FunctionRow.calls, FunctionRow.deviation
-    rows = connection.execute(select(*columns).where(FunctionRow.side_id == found.id)).mappings()
-    return CostResult(
-        instructions=found.instructions, batch=found.batch, trials=found.trials,
-        functions=tuple(FunctionResult(**row) for row in rows),
+        .where(SideRow.cost.is_not(null()), SideRow.series == one.fingerprint, SideRow.side != "baseline")
+        .where(SideRow.started == point.time, RunRow.name == point.run),
     )  # fmt: skip
 
 
-def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[ListedSeries]:
-    """What there are points of, by scenario, testbed and measurand; ``limit`` has no meaning here."""
+def side_cost(connection: Connection, side: int) -> CostResult | None:
+    """What a packet cost under a build, by the number of its side's row; None where it was not counted."""
+    return _cost(connection, select(SideRow.cost).where(SideRow.id == side))
+
+
+def _cost(connection: Connection, asked: Select[tuple[dict[str, Any] | None]]) -> CostResult | None:
+    found = connection.execute(asked).scalars().first()
+    return None if found is None else msgspec.convert(found, CostResult)
+
+
+def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> tuple[Series, ...]:
+    """Each scenario, testbed and measurand that there are points of, with these; ``limit`` has no meaning here."""
     asked = (
         select(
-            SideRow.series.label("digest"), ResultRow.scenario, func.max(ResultRow.title).label("title"),
-            func.max(RunRow.testbed).label("testbed"),
-            MeasurandRow.name.label("measurand"), func.max(MeasurandRow.unit).label("unit"),
-            func.max(MeasurandRow.better).label("better"), func.count().label("points"),
+            SideRow.series.label("fingerprint"), ResultRow.scenario, func.max(ResultRow.title).label("title"),
+            func.max(RunRow.testbed).label("testbed"), MeasurandRow.name.label("measurand"),
+            func.max(MeasurandRow.unit).label("unit"), func.max(MeasurandRow.better).label("better"),
         )
         .join(MeasurandRow, MeasurandRow.side_id == SideRow.id)
         .join(ResultRow, ResultRow.id == SideRow.result_id)
@@ -208,7 +195,10 @@ def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[List
         .group_by(SideRow.series, ResultRow.scenario, MeasurandRow.name)
         .order_by(ResultRow.scenario, SideRow.series, MeasurandRow.name)
     )  # fmt: skip
-    return [ListedSeries(**row) for row in connection.execute(asked).mappings()]
+    return tuple(
+        Series(**row, points=points(connection, row["fingerprint"], row["measurand"]))
+        for row in connection.execute(asked).mappings().all()
+    )
 
 
 def build_label() -> ColumnElement[str]:

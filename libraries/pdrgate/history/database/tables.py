@@ -129,6 +129,8 @@ class SideRow(Base):
     """The time when the side's run began."""
     fingerprint: Mapped[str | None] = mapped_column(ForeignKey("fingerprints.digest"))
     environment: Mapped[str | None] = mapped_column(ForeignKey("environments.digest"))
+    cost: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    """What a packet cost under the build, in instructions, with each function's part; see `CostResult`."""
 
     __table_args__ = (
         Index("sides_by_series", "series", "started"),
@@ -198,32 +200,6 @@ class ChangeRow(Base):
     faster: Mapped[float | None]
 
 
-class CostRow(Base):
-    """What a packet cost under a build, in instructions."""
-
-    __tablename__ = "costs"
-
-    side_id: Mapped[int] = mapped_column(ForeignKey("sides.id", ondelete="CASCADE"), primary_key=True)
-    instructions: Mapped[float]
-    batch: Mapped[float | None]
-    trials: Mapped[int]
-    lossless_load: Mapped[float | None]
-    lossless_instructions: Mapped[float | None]
-    lossless_batch: Mapped[float | None]
-
-
-class FunctionRow(Base):
-    """What of it a function cost, per packet."""
-
-    __tablename__ = "functions"
-
-    side_id: Mapped[int] = mapped_column(ForeignKey("sides.id", ondelete="CASCADE"), primary_key=True)
-    name: Mapped[str] = mapped_column(primary_key=True)
-    instructions: Mapped[float]
-    calls: Mapped[float]
-    deviation: Mapped[float | None]
-
-
 class TrialRow(Base):
     """A trial, with the names of `pdrgate.record.trial.Trial`. Counters, functions and test stay in trials.jsonl."""
 
@@ -273,62 +249,24 @@ class PinRow(Base):
     pinned: Mapped[float]
 
 
-class AttemptRow(Base):
-    """A comparison of two builds that has ended, whose pairs count for the next: see `pdrgate.replication.Try`."""
+class ExperienceRow(Base):
+    """What a run leaves for the next ones: see `pdrgate.history.database.experience`."""
 
-    __tablename__ = "tries"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    key: Mapped[str] = mapped_column(unique=True)
-    """The digest of all of it: what is put in twice is there once."""
-    compared: Mapped[str]
-    """The digest of both builds and of both fingerprints, see `pdrgate.gate.comparisons.pairs.tries`."""
-    ended: Mapped[float]
-    verdict: Mapped[str]
-    attempt: Mapped[str]
-    """The try, as JSON."""
-
-    __table_args__ = (Index("tries_by_compared", "compared", "ended"),)
-
-
-class CodeRow(Base):
-    """What a kernel runs on a path: see `pdrgate.record.path_code.PathCode`."""
-
-    __tablename__ = "codes"
+    __tablename__ = "experience"
 
     id: Mapped[int] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(unique=True)
-    """The digest of all of it: what is put in twice is there once."""
-    kernel: Mapped[str]
-    """The digest of build and testbed, see `pdrgate.gate.run.selection_file.code_key`."""
-    scenario: Mapped[str]
-    """The name of the path's scenario."""
-    seen: Mapped[float]
-    """The time when it was measured, or taken over from a build of the same code."""
-    code: Mapped[str]
-    """The names, as one text of JSON."""
+    """The digest of kind, subject and content: what is put in twice is there once."""
+    kind: Mapped[str]
+    """``noise``, ``try`` or ``code``."""
+    subject: Mapped[str]
+    """The digest of what it is of: a testbed with its conditions, two builds that were compared, or a kernel."""
+    moment: Mapped[float]
+    """The time when it was measured, or ended."""
+    content: Mapped[str]
+    """What is kept, as one text of JSON: hundreds of observations are read at once."""
 
-    __table_args__ = (Index("codes_by_kernel", "kernel", "seen"),)
-
-
-class NoiseRow(Base):
-    """What the boots of one comparison or run came to: see `pdrgate.replication.NoiseObservation`."""
-
-    __tablename__ = "noise"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    key: Mapped[str] = mapped_column(unique=True)
-    """The digest of all of it: what is put in twice is there once."""
-    testbed: Mapped[str]
-    """`pdrgate.results.fingerprint.series`: equal where noise is comparable."""
-    measured: Mapped[float]
-    """The time of the observation."""
-    conditions: Mapped[dict[str, Any]]
-    """The entries that ``testbed`` is the digest of, for people."""
-    boots: Mapped[str]
-    """The boots, as one text of JSON: hundreds of observations are read at once."""
-
-    __table_args__ = (Index("noise_by_testbed", "testbed", "measured"),)
+    __table_args__ = (Index("experience_by_subject", "kind", "subject", "moment"),)
 
 
 class ReportedRow(Base):

@@ -7,7 +7,7 @@ from sqlalchemy import Column, Connection, Integer, MetaData, Table, insert, ins
 from pdrgate.history.database.tables import Base
 from pdrgate.values.errors import DataError
 
-DATABASE_SCHEMA = 3
+DATABASE_SCHEMA = 4
 """The number of the schema that `tables` describes."""
 SCHEMA_TABLE = "pdrgate_schema"
 """The name is pdrgate's own: a server's database may hold tables of another program, too."""

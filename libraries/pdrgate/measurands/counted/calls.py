@@ -8,36 +8,24 @@ the compiler inlines moves them as well, so they are report-only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
 
-from pdrgate.measurands.counted.cost import idle_of, on_path, saturated
+from pdrgate.measurands.counted.cost import AtSaturation, idle_of, on_path, saturated
 from pdrgate.measurands.description import Description, Parts, Rule
-from pdrgate.measurands.measurand import Setting
-from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.trial import Trial
 
 
-@dataclass(frozen=True, slots=True)
-class Calls(AsksNothing):
+class Calls(AtSaturation):
     """Calls of functions of the kernel per forwarded packet: the median of the trials at saturation."""
 
-    loss_ratio: float
-    """What a trial must lose more than, to be one of saturation."""
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "calls", Unit("calls/packet", metric="calls_per_packet", prefixed=False), "lower",
         "calls of functions of the SUT's kernel for a packet, at saturation", rule=Rule.REPORT_ONLY,
         parts=Parts(
             change=lambda one: (one.calls_after or 0.0) - (one.calls_before or 0.0), sure=lambda one: one.calls_changed
         ),
     )  # fmt: skip
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self:
-        return cls(setting.loss_ratio)
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         idle = idle_of(trials)

@@ -15,13 +15,12 @@ could hide behind that what packets cost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.description import Description, Parts, Sentence, Tolerance
-from pdrgate.measurands.measurand import REPORT_ONLY_IN, Ask, Setting
-from pdrgate.measurands.self_described import SelfDescribed
+from pdrgate.measurands.measurand import REPORT_ONLY_IN, Ask, Measurand, Setting
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.kernel_roles import POLL_OF_DRIVER, TICK
 from pdrgate.record.phase import Phase
@@ -72,6 +71,28 @@ def change_by_function(change: ChangeResult, functions: Sequence[FunctionChange]
     return sum(one.change for one in functions) / change.baseline
 
 
+def decided_by_functions(
+    changes: Sequence[ChangeResult], functions: Sequence[FunctionChange]
+) -> tuple[ChangeResult, ...]:
+    """The changes, where functions decide a REGRESSION of the cost whose interval spans the tolerance.
+
+    By function a change repeats better than its whole does. A whole has in it what some trials do and others do not: a
+    pool of pages is filled, a CPU's free pages go back to all CPUs. Each such burst is of a few functions, and is in no
+    median of theirs where fewer than half of all trials have it. So it is a PASS where the functions' sum lies within
+    the tolerance. It must lie in the interval as well: what is in another function in each trial is in no function's
+    median, and stays in the whole.
+    """
+    return tuple(
+        replace(one, verdict=Verdict.PASS)
+        if one.measurand == Cost.name
+        and one.verdict is Verdict.REGRESSION
+        and functions
+        and one.lower <= change_by_function(one, functions) <= one.tolerance
+        else one
+        for one in changes
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PacketCost:
     """What a packet cost in some trials at one load: medians over them."""
@@ -88,7 +109,7 @@ class PacketCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost(SelfDescribed):
+class Cost(Measurand):
     """Instructions per forwarded packet at saturation, from the trials of the saturation throughput.
 
     Where no trial at saturation says what was executed, nothing more is asked for.
@@ -109,7 +130,7 @@ class Cost(SelfDescribed):
     paths: bool = False
     """Whether the first replicate has one trial more that follows calls, at the load that saturates."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "cost", INSTRUCTIONS, "lower", "instructions that the SUT's kernel executes for a packet, at saturation",
         beside=True, tolerance=TOLERANCE_OF_COST, sentence=Sentence(_more_instructions), parts=PARTS_OF_COST,
     )  # fmt: skip
@@ -152,6 +173,18 @@ class Cost(SelfDescribed):
     def at_saturation(self, trials: Sequence[Trial]) -> PacketCost | None:
         """What a packet costs when the SUT is offered more than it can take; None where it was not counted."""
         return packet_cost(saturated(trials, self.loss_ratio), idle_of(trials))
+
+
+@dataclass(frozen=True, slots=True)
+class AtSaturation(Measurand):
+    """What is counted for a packet in the trials at saturation."""
+
+    loss_ratio: float
+    """What a trial must lose more than, to be one of saturation."""
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self:
+        return cls(setting.loss_ratio)
 
 
 def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar
 
 from pdrgate.measurands.counted.cost import idle_of
 from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
-from pdrgate.measurands.self_described import AsksNothing, BuildSeen
+from pdrgate.measurands.measurand import BuildSeen, Measurand
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.stretch import USER_SPACE
 from pdrgate.record.trial import Trial
@@ -35,10 +34,10 @@ def _times_as_much(change: ChangeResult, _: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class IdleWork(AsksNothing):
+class IdleWork(Measurand):
     """Instructions per second of the idle trial that `Cost` asks for."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "idle work", Unit("instructions/s idle", metric="idle_instructions_per_second", prefixed=False), "lower",
         "instructions that the SUT's kernel executes in a second without packets", rule=Rule.SURE,
         tolerance=Tolerance(_SURE - 1.0, ""), sentence=Sentence(_times_as_much),

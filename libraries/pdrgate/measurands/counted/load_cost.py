@@ -14,8 +14,8 @@ from statistics import median
 from typing import ClassVar, Final
 
 from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
+from pdrgate.measurands.measurand import BuildSeen, Measurand
 from pdrgate.measurands.observed import gained_by_places
-from pdrgate.measurands.self_described import AsksNothing, BuildSeen
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -44,7 +44,7 @@ _ASKED = Tolerance(option=LOAD_TOLERANCE)
 
 
 @dataclass(frozen=True, slots=True)
-class _LoadCost(AsksNothing):
+class _LoadCost(Measurand):
     """A number that the kernel reports of a program that it has loaded."""
 
     counter: ClassVar[str]
@@ -82,9 +82,8 @@ def _of_most(loads: Sequence[float]) -> float:
 class VerifiedInstructions(_LoadCost):
     """Instructions that the verifier went through, over all ways through the program."""
 
-    __slots__ = ()
     counter = "verified"
-    about: ClassVar[Description] = Description(
+    about = Description(
         "verified instructions", Unit("instructions", metric="instructions", prefixed=False), "lower",
         "instructions that the kernel's verifier went through when the eBPF program was loaded",
         rule=Rule.EXACT, tolerance=_ASKED, sentence=_both_numbers("the verifier looks at {} instructions"),
@@ -94,9 +93,8 @@ class VerifiedInstructions(_LoadCost):
 class VerifierStates(_LoadCost):
     """States that the verifier kept."""
 
-    __slots__ = ()
     counter = "states"
-    about: ClassVar[Description] = Description(
+    about = Description(
         "verifier states", Unit("states", metric="states", prefixed=False), "lower",
         "states that the kernel's verifier kept when the eBPF program was loaded",
         rule=Rule.EXACT, tolerance=_ASKED, sentence=_both_numbers("the verifier keeps {} states"),
@@ -106,9 +104,8 @@ class VerifierStates(_LoadCost):
 class ProgramSize(_LoadCost):
     """Bytes of machine code."""
 
-    __slots__ = ()
     counter = "jited"
-    about: ClassVar[Description] = Description(
+    about = Description(
         "program size", Unit("bytes", metric="program_bytes", prefixed=False), "lower",
         "machine code that the kernel made of the eBPF program",
         rule=Rule.EXACT, tolerance=_ASKED, sentence=_both_numbers("the program has {} bytes of machine code"),
@@ -118,9 +115,8 @@ class ProgramSize(_LoadCost):
 class MapMemory(_LoadCost):
     """Bytes of all maps."""
 
-    __slots__ = ()
     counter = "memory"
-    about: ClassVar[Description] = Description(
+    about = Description(
         "map memory", Unit("bytes", metric="map_bytes", prefixed=False), "lower",
         "memory of the eBPF program's maps, as the kernel accounts for it",
         rule=Rule.EXACT, tolerance=_ASKED, sentence=_both_numbers("the program's maps take {} bytes"),

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.load_cost import ProgramSize
+from pdrgate.measurands.description import Description, Rule
+from pdrgate.measurands.measurand import Measurand
+from pdrgate.measurands.observed import gained_by_places
+from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.function_names import PROGRAM
+from pdrgate.observers.set_up_costs import REACHED
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Findings, FunctionResult
 
 PROGRAM_ANSWER = "program"
@@ -16,6 +22,22 @@ _INTERPRETER = "bpf_prog_run"
 """Part of the name of the kernel's interpreter, which runs programs where there is no JIT compiler."""
 _BYTES = 4.0
 """Bytes of a machine instruction of a compiled program, about."""
+
+
+class CodeReached(Measurand):
+    """The share of a program's machine code that ran in the trial in which most of it did."""
+
+    about = Description(
+        "code reached", Unit("", metric="code_reached_ratio", prefixed=False), "higher",
+        "share of the eBPF program's machine code that packets reached",
+        rule=Rule.REPORT_ONLY,
+    )  # fmt: skip
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        loaded = [one for one in trials if one.occasion.phase != Phase.IDLE]
+        reached = [found for one in loaded if (found := gained_by_places(one, "program", REACHED))]
+        size = ProgramSize().value(loaded)
+        return min(1.0, max(reached) / size) if reached and size else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final, Self
 
-from pdrgate.measurands.counted.cost import idle_of, on_path, saturated
-from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
+from pdrgate.measurands.counted.cost import AtSaturation, idle_of, on_path, saturated
+from pdrgate.measurands.description import TolerancesAsked
 from pdrgate.measurands.functions.function_changes import explained_by_batches
-from pdrgate.measurands.functions.more_by_function import more_by_function, share_of
-from pdrgate.measurands.measurand import Setting
-from pdrgate.measurands.self_described import AsksNothing, BuildSeen
-from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.measurands.functions.more_by_function import counted_by_function, share_of
+from pdrgate.measurands.measurand import BuildSeen
 from pdrgate.observers.function_names import branches_by, returns_by
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, CostResult, FunctionResult, PartChange
@@ -31,21 +29,14 @@ _RANGES = 3.0
 """Times what replicates of one build lie apart that the builds must lie apart by, to have surely changed."""
 _TOLD = 0.1
 """Passes through a thunk for a packet, from which on the thunk is named."""
+_STANDS_STILL = "A CPU stands still at each thunk; instructions do not show that."
 
 
-@dataclass(frozen=True, slots=True)
-class OfThunks(AsksNothing):
+class OfThunks(AtSaturation):
     """How often a packet goes through thunks of a kind: the median of the trials at saturation."""
-
-    loss_ratio: float
-    """What a trial must lose more than, to be one of saturation."""
 
     least: ClassVar[float]
     """What a packet may have more of, whatever share of all that is."""
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self:
-        return cls(setting.loss_ratio)
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         idle = idle_of(trials)
@@ -73,13 +64,10 @@ class OfThunks(AsksNothing):
 class ThunkBranches(OfThunks):
     """Indirect jumps and calls, as retpolines have them."""
 
-    __slots__ = ()
     least = 1.5
-    about: ClassVar[Description] = Description(
-        "branches by thunks", Unit("branches by thunks/packet", metric="thunk_branches_per_packet", prefixed=False),
-        "lower", "indirect jumps and calls of a packet that go through thunks", rule=Rule.SURE,
-        tolerance=Tolerance(0.1, ""), sentence=more_by_function("takes {} {} indirect branches through thunks"),
-        slows="A CPU stands still at each thunk; instructions do not show that.",
+    about = counted_by_function(
+        "branches by thunks", "thunk_branches", "indirect jumps and calls of a packet that go through thunks",
+        "takes {} {} indirect branches through thunks", 0.1, slows=_STANDS_STILL,
     )  # fmt: skip
     counts = staticmethod(branches_by)
 
@@ -87,13 +75,10 @@ class ThunkBranches(OfThunks):
 class ThunkReturns(OfThunks):
     """Returns of functions, as safe RET has them."""
 
-    __slots__ = ()
     least = 10.0
-    about: ClassVar[Description] = Description(
-        "returns by thunks", Unit("returns by thunks/packet", metric="thunk_returns_per_packet", prefixed=False),
-        "lower", "returns of a packet that go through thunks", rule=Rule.SURE,
-        tolerance=Tolerance(0.1, ""), sentence=more_by_function("takes {} {} returns through thunks"),
-        slows="A CPU stands still at each thunk; instructions do not show that.",
+    about = counted_by_function(
+        "returns by thunks", "thunk_returns", "returns of a packet that go through thunks",
+        "takes {} {} returns through thunks", 0.1, slows=_STANDS_STILL,
     )  # fmt: skip
     counts = staticmethod(returns_by)
 

@@ -6,22 +6,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from pdrgate.measurands.description import Sentence
+from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance
+from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.stretch import MemorySeen
 from pdrgate.results.model import ChangeResult, PartChange
 
 
-def more_by_function(words: str) -> Sentence:
-    """A change in a sentence that says the packet's numbers, then the functions: *each packet touches 6.0 more cache
-    lines (31.2 -> 37.2), 5.0 of them in lookup*.
+def counted_by_function(
+    name: str, metric: str, about: str, words: str, tolerance: float, *, unit: str = "", rule: Rule = Rule.SURE,
+    slows: str = "", report_only: str = "",
+) -> Description:  # fmt: skip
+    """The description of what is counted for a packet, function by function: less of it is better.
 
-    Where the functions that surely changed come to another number than the packet's, both are said: *(11.6 -> 13.8),
-    +4.0 in enqueue*.
+    A change is a sentence that says the packet's numbers, then the functions: *each packet touches 6.0 more cache lines
+    (31.2 -> 37.2), 5.0 of them in lookup*. Where the functions that surely changed come to another number than the
+    packet's, both are said: *(11.6 -> 13.8), +4.0 in enqueue*.
 
     Args:
+        metric: what OpenMetrics calls it, without ``_per_packet``.
+        about: what it is, in a clause.
         words: what a packet has more of, ``touches {} {} cache lines``.
+        tolerance: the growth that is accepted, relative.
+        unit: what is counted, where that is not the name.
+        slows: as `Description.slows`.
+        report_only: as `Description.report_only`.
     """
-    return Sentence(lambda change, _: _more_in_words(words, change))
+    return Description(
+        name, Unit(f"{unit or name}/packet", metric=f"{metric}_per_packet", prefixed=False), "lower", about, rule=rule,
+        tolerance=Tolerance(tolerance, ""), sentence=Sentence(lambda change, _: _more_in_words(words, change)),
+        slows=slows, report_only=report_only,
+    )  # fmt: skip
 
 
 def _more_in_words(words: str, change: ChangeResult) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdrgate.measurands.memory.memory_result import OF_MEMORY
 from pdrgate.measurands.memory.of_memory import OfMemory
 from pdrgate.measurands.memory.surely_changed import SURE
+from pdrgate.measurands.memory.touched_lines import OF_MEMORY
 from pdrgate.record.stretch import MemorySeen
 
 

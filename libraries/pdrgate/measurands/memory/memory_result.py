@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from pdrgate.measurands.counted.estimated_cycles import priced_of
 from pdrgate.measurands.functions.more_by_function import lines_by_kind, names_of
-from pdrgate.measurands.memory.atomics import Atomics
-from pdrgate.measurands.memory.cache_lines import CacheLines
-from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
 from pdrgate.measurands.memory.of_memory import OfMemory
+from pdrgate.measurands.memory.touched_lines import OF_MEMORY
 from pdrgate.record.stretch import MemorySeen
 from pdrgate.results.model import MemoryFunction, MemoryResult
 
-OF_MEMORY: Final[tuple[type[OfMemory], ...]] = (CacheLines, SecondLevelMisses, LastLevelMisses, Atomics)
-"""The measurands of memory trials; the first asks for them."""
 _LEAST = 0.02
 """The least of any of these for a packet with which a function is in the result."""
 

@@ -9,10 +9,9 @@ from typing import ClassVar, Self
 
 from pdrgate.measurands.description import Rule, TolerancesAsked
 from pdrgate.measurands.functions.moved_work import moved_between
-from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.measurand import BuildSeen, Setting
 from pdrgate.measurands.memory.memory_trials import memory_of
-from pdrgate.measurands.memory.surely_changed import surely_changed
-from pdrgate.measurands.self_described import BuildSeen, SelfDescribed
+from pdrgate.measurands.memory.surely_changed import ByFunction, surely_changed
 from pdrgate.record.stretch import MemoryCounts, MemorySeen
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, Findings, MemoryResult
@@ -20,15 +19,11 @@ from pdrgate.results.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class OfMemory(SelfDescribed):
+class OfMemory(ByFunction):
     """A measurand with values from memory trials. The first such measurand asks for them."""
 
     counted: ClassVar[str]
     """The field of `MemoryCounts` that it is."""
-    least: ClassVar[float]
-    """What a packet may have more of, whatever share of all that is."""
-    of_lines: ClassVar[bool] = False
-    """Whether it counts the lines whose kinds are known."""
 
     @classmethod
     def of(cls, setting: Setting) -> Self | None:
@@ -50,9 +45,6 @@ class OfMemory(SelfDescribed):
     def seen(findings: Findings) -> MemoryResult | None:
         """Memory result of a build that has the measurand's values."""
         return findings.memory
-
-    def next(self, trials: Sequence[Trial]) -> Ask | None:
-        return None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         found = [sum(self.by_function(one).values()) for one in memory_of(trials)]

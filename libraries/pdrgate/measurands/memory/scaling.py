@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Final
+from typing import Final
 
 from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
-from pdrgate.measurands.self_described import BuildSeen, OnRequest
+from pdrgate.measurands.measurand import BuildSeen, OnRequest
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import IN_LOCKSTEP, Phase
 from pdrgate.record.trial import Trial, by_boot
@@ -38,7 +38,7 @@ def _times_of_one(change: ChangeResult, _: object) -> str:
 class Scaling(OnRequest):
     """Packets that all CPUs of a guest handle in the time in which the first one alone handles one packet."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "scaling", Unit("x", metric="scaling", prefixed=False), "higher",
         "packets that all CPUs handle at saturation while one CPU handles one",
         rule=Rule.SURE, tolerance=Tolerance(0.05, ""), sentence=Sentence(_times_of_one),

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
-from pdrgate.measurands.description import Description
 from pdrgate.measurands.functions.more_by_function import share_of
 from pdrgate.measurands.functions.moved_work import MovedWork, shown_by
+from pdrgate.measurands.measurand import Measurand
 from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult, PartChange
 from pdrgate.results.verdict import Verdict
 
@@ -29,13 +29,12 @@ _NEEDED = 2
 """Trials of each build, for anything to be sure."""
 
 
-class ByFunction(Protocol):
+class ByFunction(Measurand):
     """A measurand that each function has a part of."""
 
-    about: ClassVar[Description]
     least: ClassVar[float]
     """What a packet may have more of, whatever share of all that is."""
-    of_lines: ClassVar[bool]
+    of_lines: ClassVar[bool] = False
     """Whether it counts the lines whose kinds are known."""
 
 

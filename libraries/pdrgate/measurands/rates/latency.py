@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.description import Description, Sentence, Tolerance, unresolved
-from pdrgate.measurands.measurand import LATENCY, Ask, Setting, rounded
-from pdrgate.measurands.self_described import AsksNothing
+from pdrgate.measurands.measurand import LATENCY, Ask, Measurand, Setting, rounded
 from pdrgate.measurands.unit_spelling import SECONDS
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Latency
@@ -84,10 +83,10 @@ def _latency_sentence(title: str) -> Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class MedianLatency(AsksNothing):
+class MedianLatency(Measurand):
     """The median at half of the PDR, seconds."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "median latency at 50% PDR", SECONDS, "lower", "the median of the probes at half of the PDR",
         beside=True, tolerance=TOLERANCE_OF_LATENCY,
         sentence=_latency_sentence("the median latency at 50 % of the PDR"),
@@ -106,14 +105,14 @@ class MedianLatency(AsksNothing):
 
 
 @dataclass(frozen=True, slots=True)
-class TailLatency(AsksNothing):
+class TailLatency(Measurand):
     """The 99th percentile at 90 % of the PDR, seconds: the least of some trials.
 
     What the machine does meanwhile only adds to it, and one stall of three milliseconds is a percent of a trial; what a
     build does by itself, again and again, is in all of them.
     """
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "p99 latency at 90% PDR", SECONDS, "lower", "the 99th percentile of the probes at 90 % of the PDR",
         beside=True, tolerance=TOLERANCE_OF_LATENCY,
         sentence=_latency_sentence("the 99th percentile of latency at 90 % of the PDR"),

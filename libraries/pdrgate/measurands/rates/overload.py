@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.measurand import Ask, Setting
-from pdrgate.measurands.self_described import AsksNothing, SelfDescribed
+from pdrgate.measurands.measurand import Ask, Measurand, Setting
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -25,7 +24,7 @@ _TOLERANCE = Tolerance(least=0.1)
 
 
 @dataclass(frozen=True, slots=True)
-class OverloadThroughput(SelfDescribed):
+class OverloadThroughput(Measurand):
     """T(O) of PASTRAMI Eq. 4 at the highest of some loads far beyond saturation: the median forwarding rate, packets/s.
 
     Where nothing at all was forwarded, it is less than one packet in a trial, and that is the value.
@@ -38,7 +37,7 @@ class OverloadThroughput(SelfDescribed):
     count: int = 2
     """Trials at each load in a replicate."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "overload throughput", PACKETS, "higher", "what is forwarded of a load far beyond saturation",
         tolerance=_TOLERANCE,
     )  # fmt: skip
@@ -63,7 +62,7 @@ class OverloadThroughput(SelfDescribed):
 
 
 @dataclass(frozen=True, slots=True)
-class LivelockThreshold(AsksNothing):
+class LivelockThreshold(Measurand):
     """The load, packets/s, at which a SUT forwards half of the most that it can, for being offered so much.
 
     That is where f of PASTRAMI Eq. 4 is a half; between two loads the rate is taken to fall in a line, as in Eq. 5. A
@@ -72,7 +71,7 @@ class LivelockThreshold(AsksNothing):
 
     overload: OverloadThroughput
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "livelock threshold", PACKETS, "higher", "the load at which half of the most is forwarded",
         tolerance=_TOLERANCE,
     )  # fmt: skip

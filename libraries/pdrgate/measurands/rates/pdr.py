@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Final, Self
+from typing import Final, Self
 
 from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.measurand import Ask, Setting, rounded
+from pdrgate.measurands.measurand import Ask, Measurand, Setting, rounded
 from pdrgate.measurands.rates.saturation import SaturationThroughput
-from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -45,7 +44,7 @@ _SPAN = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class PartialDropRate(SelfDescribed):
+class PartialDropRate(Measurand):
     """The PDR, packets/s, from as many trials as it takes to enclose it within a relative ``width``.
 
     No SUT can hold more than its knee, T_sat / (1 - loss_ratio) (PASTRAMI Eq. 3). So a load just below the knee is
@@ -69,7 +68,7 @@ class PartialDropRate(SelfDescribed):
 
     That a load above it holds must be said twice, too."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "PDR", PACKETS, "higher", "the highest load that loses no more than the goal's loss ratio", essential=True,
         # Within 2 % of its knee an end host holds a load or not by chance: whether its kernel's thread is awake.
         tolerance=Tolerance(least_delivered=0.05),

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar
 
 from pdrgate.measurands.description import Description, Sentence, Tolerance
-from pdrgate.measurands.measurand import Ask
+from pdrgate.measurands.measurand import Ask, OnRequest
 from pdrgate.measurands.observed import gained_by_places
-from pdrgate.measurands.self_described import OnRequest
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import USER_SPACE
@@ -75,9 +73,7 @@ class ReplacementTime(OnRequest):
     What it executes is the median, and what it makes the command wait is the least: a busy machine lengthens a wait.
     """
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "time of a replacement", SECONDS, "lower",
         "what the kernel takes to replace rules, sets or routes: its instructions at 1000 MIPS, and the wait",
         beside=True, tolerance=Tolerance(0.1, option=""),
@@ -95,9 +91,7 @@ class ReplacementTime(OnRequest):
 class ReplacementLoss(OnRequest):
     """Packets that are sent for each that is forwarded, while something is replaced."""
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "packets sent for each forwarded", Unit("", metric="ratio"), "lower",
         "packets sent for each that is forwarded, while rules, sets or routes are replaced",
         beside=True, tolerance=Tolerance(0.005, option=""), each="replacement",

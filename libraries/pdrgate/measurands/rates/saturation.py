@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Final, Self
+from typing import Final, Self
 
 from pdrgate.measurands.description import Description, Rule
-from pdrgate.measurands.measurand import Ask, Setting, rounded
-from pdrgate.measurands.self_described import SelfDescribed
+from pdrgate.measurands.measurand import Ask, Measurand, Setting, rounded
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import SPECIAL, Phase
 from pdrgate.record.trial import Trial
@@ -21,7 +20,7 @@ _LADDER: Final = (1.0, 1.5, 2.25, 3.4)
 
 
 @dataclass(frozen=True, slots=True)
-class SaturationThroughput(SelfDescribed):
+class SaturationThroughput(Measurand):
     """T_sat of PASTRAMI Eq. 3: the median forwarding rate of some trials far beyond the PDR, packets/s.
 
     It is the median, because on a shared machine one trial of twenty dips by a tenth or more. Where half of the trials
@@ -36,7 +35,7 @@ class SaturationThroughput(SelfDescribed):
     loss_ratio: float
     """Loss ratio of an overload. A load whose trials lose no more than this in the median does not saturate the SUT."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "saturation throughput", PACKETS, "higher", "what is forwarded of more than the SUT can take", essential=True
     )
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.measurand import Ask, Setting
-from pdrgate.measurands.self_described import SelfDescribed
+from pdrgate.measurands.measurand import Ask, Measurand, Setting
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -28,7 +27,7 @@ _MOST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class LeastDelivered(SelfDescribed):
+class LeastDelivered(Measurand):
     """The least that is delivered in an eighth of a second at some loads between the PDR and twice it, packets/s.
 
     Each trial counts with the rate of the half in which the fewest packets are delivered. The rate of the whole trial
@@ -45,7 +44,7 @@ class LeastDelivered(SelfDescribed):
     count_beyond: int = 3
     """Trials at each of the other loads in a replicate, where a thread mostly comes at once."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "least delivered past the PDR", PACKETS, "higher",
         "the least that programs get in an eighth of a second, at loads between the PDR and twice it",
         tolerance=Tolerance(least=0.25),  # a per cent of the cost of taking packets in is eight of it

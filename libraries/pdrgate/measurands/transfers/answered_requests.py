@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST
 from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.self_described import AsksNothing
+from pdrgate.measurands.measurand import Measurand
 from pdrgate.measurands.transfers.tcp import TransferSetting, kernel_instructions, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.observers.kernel_roles import GOES_IDLE, TICK
 from pdrgate.record.trial import Trial
 
 
-class _OfRequests(AsksNothing):
+class _OfRequests(Measurand):
     """A measurand of transfers that are requests and their answers."""
-
-    __slots__ = ()
 
     @classmethod
     def of(cls, setting: TransferSetting) -> Self | None:
@@ -29,9 +27,7 @@ class _OfRequests(AsksNothing):
 class RequestRate(_OfRequests):
     """Requests that are answered in a second, one after the other."""
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "request rate", Unit("requests/s"), "higher", "requests that are answered in a second, one after the other",
         beside=True, tolerance=Tolerance(0.5, option=""),
     )  # fmt: skip
@@ -47,9 +43,7 @@ class RequestLatency(_OfRequests):
     So a change of a fifth shows little. A timer that an answer waits for makes a hundred of it.
     """
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "latency of a request", SECONDS, "lower", "from a request to its answer, the median",
         beside=True, tolerance=Tolerance(0.5, option=""),
     )  # fmt: skip
@@ -67,9 +61,7 @@ class RequestCost(_OfRequests):
     how often it calls what goes idle.
     """
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "cost of a request", Unit("instructions/request"), "lower", "instructions of the SUT's kernel for each request",
         beside=True, tolerance=TOLERANCE_OF_COST,
     )  # fmt: skip

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.data_paths.tcp_streams import Buffers
 from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST as COST_TOLERANCE
 from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.measurand import Ask
-from pdrgate.measurands.self_described import AsksNothing, SelfDescribed
+from pdrgate.measurands.measurand import Ask, Measurand
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import USER_SPACE
@@ -46,7 +45,7 @@ class TransferSetting:
 
 
 @dataclass(frozen=True, slots=True)
-class TcpThroughput(SelfDescribed):
+class TcpThroughput(Measurand):
     """What the receiving program reads at a fixed window, Gbit/s: the median of some transfers."""
 
     window: int
@@ -55,7 +54,7 @@ class TcpThroughput(SelfDescribed):
     count: int
     """Transfers in a replicate."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "TCP throughput",
         Unit("Gbit/s", prefixed=False),
         "higher",
@@ -79,14 +78,14 @@ class TcpThroughput(SelfDescribed):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedRoundTrip(AsksNothing):
+class LoadedRoundTrip(Measurand):
     """The senders' smoothed round trip time while they send as fast as it goes, seconds: the median of the transfers'.
 
     By itself, and not over what a round trip takes at rest: that is a fraction of a millisecond, of which chance moves
     a fifth, and it would be the quotient's.
     """
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "round trip under load", SECONDS, "lower", "the senders' smoothed round trip time, the median",
         beside=True,
         tolerance=Tolerance(least=0.15),  # guests of constant speed: 2 to 5 % from boot to boot
@@ -109,14 +108,14 @@ class AtRest:
 
 
 @dataclass(frozen=True, slots=True)
-class Transmissions(AsksNothing):
+class Transmissions(Measurand):
     """Segments that are sent for each that arrives: 1 + the part of them that is sent again.
 
     So a change of it is a change of the retransmission ratio in points, which has a meaning also where nothing was sent
     again. All transfers of a replicate count together.
     """
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "transmissions per segment", Unit("", metric="ratio"), "lower", "segments sent for each that arrives",
         beside=True,
         # Of the segments, that may be sent again besides, whatever is accepted of the throughput.
@@ -130,7 +129,7 @@ class Transmissions(AsksNothing):
 
 
 @dataclass(frozen=True, slots=True)
-class ByteCost(SelfDescribed):
+class ByteCost(Measurand):
     """Instructions that the SUT's kernel executes for each byte, where they are counted; see `Cost`.
 
     What the kernel does by itself is in it: next to nothing beside a transfer that has the CPU.
@@ -142,13 +141,10 @@ class ByteCost(SelfDescribed):
     A guest that others take the CPU from moves fewer bytes at a time, and each costs up to a third more.
     """
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "cost of a byte", Unit("instructions/byte"), "lower", "instructions of the SUT's kernel for each byte",
         beside=True, tolerance=COST_TOLERANCE,
     )  # fmt: skip
-
-    def next(self, trials: Sequence[Trial]) -> Ask | None:
-        return None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         costs = [cost for one in loaded_transfers(trials) if (cost := kernel_cost(one)) is not None]

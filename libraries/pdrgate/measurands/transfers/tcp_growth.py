@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.description import Description, Rule, Tolerance
-from pdrgate.measurands.self_described import AsksNothing
+from pdrgate.measurands.measurand import Measurand
 from pdrgate.measurands.transfers.tcp import TransferSetting, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.record.transfer import Look
@@ -31,10 +31,8 @@ Until then it doubles with each round trip, and nothing else holds it.
 _SIZE = Tolerance(0.1, option="")
 
 
-class _Growth(AsksNothing):
+class _Growth(Measurand):
     """A measurand of windows that are not fixed."""
-
-    __slots__ = ()
 
     @classmethod
     def of(cls, setting: TransferSetting) -> Self | None:
@@ -44,9 +42,7 @@ class _Growth(AsksNothing):
 class AdvertisedWindow(_Growth):
     """The largest window that a receiver advertised, KiB."""
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "advertised window", _KIB, "higher", "the largest window that a receiver advertised",
         beside=True, tolerance=_SIZE,
     )  # fmt: skip
@@ -58,9 +54,7 @@ class AdvertisedWindow(_Growth):
 class UsedWindow(_Growth):
     """What senders have under way, KiB: what they send in a round trip, the median of a transfer's looks."""
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "used window", _KIB, "higher", "what senders have under way: what they send in a round trip",
         beside=True, tolerance=_SIZE,
     )  # fmt: skip
@@ -75,8 +69,6 @@ class UsedWindow(_Growth):
 class _OfKernelBuffers(_Growth):
     """A measurand of windows that only the kernel makes larger."""
 
-    __slots__ = ()
-
     @classmethod
     def of(cls, setting: TransferSetting) -> Self | None:
         return cls() if setting.buffers == "kernel" else None
@@ -88,9 +80,7 @@ class FullWindowTime(_OfKernelBuffers):
     Report-only: a sender that others take the CPU from has a full window later.
     """
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "time to a full window", SECONDS, "lower", "until a receiver advertised nine tenths of its largest window",
         rule=Rule.REPORT_ONLY,
     )  # fmt: skip
@@ -111,9 +101,7 @@ class GrowthBytes(_OfKernelBuffers):
     looks the window grows as a power of what was sent.
     """
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "bytes to a grown window", _KIB, "lower", "what is sent until a quarter of the largest window was advertised",
         beside=True, tolerance=Tolerance(0.35, option=""),
     )  # fmt: skip

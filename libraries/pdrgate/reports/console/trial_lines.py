@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from pdrgate.data_paths.tcp_streams import size
-from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
+from pdrgate.gate.run.progress import Estimate, Progress
+from pdrgate.measurands import Ask
 from pdrgate.record.cause import causes_in_words
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
+from pdrgate.results.model import Side
 from pdrgate.values.printable import printable
 from pdrgate.values.units import Duration, Rate
 
@@ -50,15 +52,19 @@ def trial_line(progress: Progress, width: int | None = None) -> Text:
     return line
 
 
-def status_line(upcoming: Upcoming | None, left: Estimate | None) -> str:
-    """What is going on: how long it takes yet, and the trial that is running; empty where neither is known."""
+def status_line(ask: Ask | None, left: Estimate | None, side: Side | None = None, pair: int = 0) -> str:
+    """What is going on: how long it takes yet, and the trial that is running; empty where neither is known.
+
+    Args:
+        side: the build that is measured, where two are compared.
+        pair: number of its pair of boots.
+    """
     told = [left_in_words(left)]
-    if upcoming is not None:
-        of = f"pair {upcoming.pair}, {upcoming.side}: " if upcoming.side else ""
-        load = f" at {Rate(upcoming.load)}" if upcoming.load else ""
-        load += f" by a window of {size(upcoming.window)}" if upcoming.window else ""
-        phase = _PHASES.get(upcoming.phase, upcoming.phase)
-        told.append(f"{of}{phase}{load} for {Duration(upcoming.duration)}")
+    if ask is not None:
+        of = f"pair {pair}, {side}: " if side else ""
+        load = f" at {Rate(ask.load)}" if ask.load else ""
+        load += f" by a window of {size(ask.window)}" if ask.window else ""
+        told.append(f"{of}{_PHASES.get(ask.phase, ask.phase)}{load} for {Duration(ask.duration)}")
     said = "; ".join(filter(None, told))
     return f"  {said}" if said else ""
 

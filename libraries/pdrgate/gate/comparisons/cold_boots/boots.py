@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from pdrgate.gate.comparisons.cold_boots.boots_ahead import BootsAhead
 from pdrgate.gate.comparisons.cold_boots.one_boot import Boot, BootError
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs.known_builds import KnownBuilds
-from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.session import Session
-from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn
+from pdrgate.gate.comparisons.pairs.builds_boots import BuildsBoots
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
+from pdrgate.gate.scenarios.replicate_samples import measure_in_turn
 from pdrgate.gate.sut.fingerprinting import fingerprint_differences
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.measurands import ReplicateStep
@@ -26,41 +24,21 @@ from pdrgate.stats.intervals import load_meanwhile
 from pdrgate.values.errors import DataError, PdrGateError, TestbedError
 
 
-class Boots(KnownBuilds, ABC):
+class Boots(BuildsBoots):
     """Boots pairs of builds on one session's testbed and measures them.
 
-    Args:
-        together: whether both boots of a pair can be up at once, and are measured in turn.
-        on_trial: gets each trial, and whether it is one of the run that is resumed.
-        known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
-        test: long name of the test that asks.
+    Where the plan has them together, both boots of a pair are up at once, and are measured in turn.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        scenario: Scenario,
-        builds: Mapping[Side, Build],
-        *,
-        together: bool,
-        on_trial: Callable[[Trial, bool], None],
-        known: Callable[[Mapping[str, str]], None] = lambda fingerprint: None,
-        test: str = "",
-    ) -> None:
-        super().__init__(builds, known)
-        self.session = session
-        self.scenario = scenario
-        self.builds = builds
-        self._together = together
-        self._on_trial = on_trial
-        self._test = test
+    def __init__(self, task: ComparisonTask) -> None:
+        super().__init__(task)
+        self._together = task.plan.together
         self._introduced: set[Side] = set()
         """Sides of which a boot has been described in words."""
-        self._ahead: BootsAhead = BootsAhead(self._sut)
+        self._ahead = BootsAhead(self._sut)
 
     # --- What boots are asked ---
 
-    @abstractmethod
     def _search(self, one: Boot) -> None:
         """What must be known of each build before boots are asked; sets `failure` where there is nothing to ask."""
 
@@ -87,31 +65,28 @@ class Boots(KnownBuilds, ABC):
         """Take what was seen of the packets of these boots; sets `unlike` where they are not as they must be."""
 
     @property
-    @abstractmethod
     def _searched(self) -> Collection[Side]:
         """The builds that need no search any more."""
+        return self.builds
 
-    @abstractmethod
-    def forget_searches(self) -> None:
+    def _forget_searches(self) -> None:
         """Called when a boot failed: where not all is known yet, both builds are searched anew."""
 
     # --- Pairs ---
 
     def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates:
-        """Measure pair ``number``: both boots, or the one that failed; see `Replication`."""
+        """Measure pair ``number``: both boots, or the one that failed."""
         try:
-            return Replicates(*self.measure(number, wanted=wanted))
+            return Replicates(*self._pair(number, wanted))
         except BootError as failed:
             self.session.observer.said(f"boot {number} of the {failed.side} failed: {failed.error}")
             result = failed.result(number)
             for frame in result.crash.trace if result.crash is not None else ():
                 self.session.observer.said(f"    {frame}")
-            self.forget_searches()
+            self._forget_searches()
             return Replicates((result,))
 
-    def measure(
-        self, number: int, *, wanted: Callable[[int], bool] = lambda pair: False
-    ) -> tuple[list[BootResult], list[Trial]]:
+    def _pair(self, number: int, wanted: Callable[[int], bool]) -> tuple[list[BootResult], list[Trial]]:
         """Boot and measure pair ``number``; nothing comes of it where `failure` is set then.
 
         Args:
@@ -138,15 +113,15 @@ class Boots(KnownBuilds, ABC):
         results = [self._boot_result(one, number, [other for other in done if other is not one]) for one in done]
         if self.failure is not None:
             return [], []
-        return results, [trial for one in done for trial in one.replicate.trials]
+        return results, [trial for one in done for trial in one.trials]
 
     def _boot_result(self, one: Boot, number: int, others: Sequence[Boot]) -> BootResult:
         """What a boot came to beside the others of its pair; sets `failure` when that is nothing to compare."""
         side = one.build.side
-        trials = with_pair_beside(one.replicate.trials, [each for other in others for each in other.replicate.trials])
+        trials = with_pair_beside(one.trials, [each for other in others for each in other.trials])
         values = self._values(f"boot {number} of the {side} {one.build.label}", trials)
         return BootResult(
-            side=side, pair=number, boot=one.sut.boot_id, kernel=one.kernel, values=values,
+            side=side, pair=number, boot=one.sut.boot_id, kernel=one.sut.kernel, values=values,
             complaints=tuple(one.sut.complaints),
         )  # fmt: skip
 
@@ -187,15 +162,15 @@ class Boots(KnownBuilds, ABC):
                 self._search(one)
             if self.failure is None and not search_only:
                 for one in started:
-                    one.replicate.steps = self._steps(number)
+                    one.steps = self._steps(number)
                 measure_in_turn(started, go_ahead, self._stands_others)
                 self._measure_more(started)
                 self._judge_packets(started)
         finally:
             # Of one that did not come to be measured because the other failed, nothing may be left for the next pair.
-            given_up = self._ahead.give_up(booting)
+            abandon = self._ahead.give_up(booting)
             self._leave(started, booting)
-            given_up.abandon()
+            abandon()
         return started
 
     def _judge_packets(self, started: Sequence[Boot]) -> None:
@@ -228,9 +203,11 @@ class Boots(KnownBuilds, ABC):
         testbed = self.session.begin(build.start)
         # Namespaces made anew are a start of the SUT too, though its kernel stays; made once more they are another one.
         boot_id = "" if testbed.boots else f"{testbed.boot_id}-{side}-{number}-{secrets.token_hex(4)}"
-        identity = Identity(side, build.label, number, boot_id, build.program, build.planted, self._test, stays=False)
+        identity = Identity(
+            side, build.label, number, boot_id, build.program, build.planted, self.task.longname, stays=False
+        )
         return PreparedSut(
-            self.session, self.scenario, testbed, identity, on_trial=self._on_trial,
+            self.session, self.scenario, testbed, identity, on_trial=self.on_trial,
             introduce=side not in self._introduced,
         )  # fmt: skip
 
@@ -252,7 +229,7 @@ class Boots(KnownBuilds, ABC):
         except BaseException:
             self._release(sut)
             raise
-        return Boot(build, sut, Replicate(sut, ()))
+        return Boot(build, sut)
 
     def _take(self, build: Build, sut: PreparedSut) -> None:
         """Record a boot's environment and fingerprint.

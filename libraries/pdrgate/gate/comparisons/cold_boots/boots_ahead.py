@@ -4,28 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.results.model import Side
 from pdrgate.values.errors import TestbedError
 
 _MOST_AHEAD = 2
 """Pairs that are up, or on their way, beside the one that is measured: guests take memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class GivenUp:
-    """Boots that are not measured after all, and what sets them up."""
-
-    boots: Sequence[tuple[PreparedSut, Future[None]]]
-
-    def abandon(self) -> None:
-        """Wait until nothing sets them up any more: not for long once their testbeds are closed."""
-        for sut, future in self.boots:
-            wait((future,))
-            sut.abandon()
 
 
 class BootsAhead:
@@ -84,12 +70,22 @@ class BootsAhead:
         del self._ahead[_which(sut)]
         sut.testbed.take_place()
 
-    def give_up(self, suts: Sequence[PreparedSut]) -> GivenUp:
-        """Begin no further boots, and forget these."""
+    def give_up(self, suts: Sequence[PreparedSut]) -> Callable[[], None]:
+        """Begin no further boots, and forget these.
+
+        Returns:
+            What abandons them when nothing sets them up any more: not for long once their testbeds are closed.
+        """
         self._to_come.clear()
         given_up = [ahead for ahead in self._ahead.values() if ahead[0] in suts]
         self._ahead = {which: ahead for which, ahead in self._ahead.items() if ahead not in given_up}
-        return GivenUp(given_up)
+
+        def abandon() -> None:
+            for sut, future in given_up:
+                wait((future,))
+                sut.abandon()
+
+        return abandon
 
     def close(self) -> None:
         """Wait until nothing is set up any more."""

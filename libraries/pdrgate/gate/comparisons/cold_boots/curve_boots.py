@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 
 from pdrgate.gate.comparisons.cold_boots.boots import Boots
 from pdrgate.gate.comparisons.cold_boots.one_boot import Boot
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
-from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.load_plan import ends, grid, overloads, past_the_pdr, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands, measure_in_turn
 from pdrgate.gate.scenarios.scenario_run import search_failure, searched
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
 from pdrgate.gate.sut.load_search import LoadSearch, goals_of
 from pdrgate.gate.verdicts.build_latency import latency_trials
-from pdrgate.measurands import LatencyTrials, PartialDropRate, ReplicateStep, SaturationThroughput, Sweep
+from pdrgate.measurands import LatencyTrials, PartialDropRate, ReplicateStep, SaturationThroughput, Setting, Sweep
+from pdrgate.measurands.measurand import values_of
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
@@ -55,19 +54,9 @@ class CurveBoots(Boots):
     trials as it takes to find their PDR.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        scenario: Scenario,
-        builds: Mapping[Side, Build],
-        *,
-        together: bool,
-        on_trial: Callable[[Trial, bool], None],
-        known: Callable[[Mapping[str, str]], None] = lambda fingerprint: None,
-        test: str = "",
-    ) -> None:
-        super().__init__(session, scenario, builds, together=together, on_trial=on_trial, known=known, test=test)
-        self.frames = {side: FramesSeen() for side in builds}
+    def __init__(self, task: ComparisonTask) -> None:
+        super().__init__(task)
+        self.frames = {side: FramesSeen() for side in task.builds}
         self._done: set[Side] = set()
         """Builds that were searched."""
         self._centres: dict[Side, float] = {}
@@ -87,7 +76,7 @@ class CurveBoots(Boots):
     def _searched(self) -> Collection[Side]:
         return self.builds if self.loads else self._done
 
-    def forget_searches(self) -> None:
+    def _forget_searches(self) -> None:
         if not self.loads:
             self._done.clear()
 
@@ -98,7 +87,7 @@ class CurveBoots(Boots):
     def _stands_others(self, one: Boot) -> bool:
         if not self.facts.steady or self.scenario.starves or _ROOM * max(self.loads) > self._ceiling:
             return False
-        ask = one.replicate.wants()
+        ask = one.wants()
         return ask is None or ask.phase in _AT_ONCE
 
     def _measure_more(self, started: Sequence[Boot]) -> None:
@@ -108,10 +97,10 @@ class CurveBoots(Boots):
             return
         first = next((one for one in started if one.build.side == "baseline"), None)
         if not self.latency_loads and first is not None:
-            pdr = self._measurands.pdr.value(first.replicate.trials)
+            pdr = self._measurands.pdr.value(first.trials)
             self.latency_loads = latency_trials(pdr, self.session.profile.boot_trial).loads
         for one in started:
-            one.replicate.steps = (self._latency,)
+            one.steps = (self._latency,)
         measure_in_turn(started)
 
     def _steps(self, number: int) -> Sequence[ReplicateStep]:
@@ -129,7 +118,7 @@ class CurveBoots(Boots):
         """Have later boots begin at the PDR that the first came to, where a search takes long: an end host's lies below
         its knee."""
         if self.scenario.starves and self.facts.steady and not self._confirmed:
-            found = [self._measurands.pdr.value(one.replicate.trials) for one in started]
+            found = [self._measurands.pdr.value(one.trials) for one in started]
             if told := [pdr for pdr in found if pdr]:
                 self._expected, self._confirmed = mean(told), True
 
@@ -151,17 +140,18 @@ class CurveBoots(Boots):
 
     def _values(self, what: str, trials: Sequence[Trial]) -> Mapping[str, float]:
         measurands = self._measurands
-        values = {measurand.name: measurand.value(trials) for measurand in measurands.all}
-        if values[SaturationThroughput.name] == 0:
+        values = values_of(measurands.all, trials)
+        saturation = values.get(SaturationThroughput.name)
+        if saturation == 0:
             most = Rate(measurands.saturation.load)
             self.failure = Judgement(Verdict.UNSTABLE, f"{what} forwards nothing when it is offered {most}: a livelock")
-        elif values[SaturationThroughput.name] is None:
+        elif saturation is None:
             self.failure = self._unsaturated(what, trials)
-        elif values[PartialDropRate.name] is None:
+        elif PartialDropRate.name not in values:
             self.failure = Judgement(
                 Verdict.UNSTABLE, f"{what}: no load held a loss of {self.goal.loss_ratio:.1%}: there is no PDR to find"
             )
-        return {name: value for name, value in values.items() if value is not None}
+        return values
 
     def _search(self, one: Boot) -> None:
         """Calibrate and search, once for each build."""
@@ -212,12 +202,14 @@ class CurveBoots(Boots):
         profile = self.session.profile
         width = max(BOOT_WIDTH, profile.finest_width)
         top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self.facts.steady else profile.boot_top_trials
-        return Measurands.at(
-            self.loads, self.goal, self._trial, top_trials=top, width=width,
-            past=past_the_pdr(max(self.loads)) if self.scenario.starves else (), past_trials=_PAST_TRIALS,
-            overloads=overloads(max(self.loads), self.scenario.overload, self._ceiling),
-            latency=self._latency if self.scenario.latency else None, paths=self.facts.follows_calls,
-            memory=self.facts.sees_memory,
+        return Measurands.of(
+            Setting(
+                loads=self.loads, duration=self._trial, loss_ratio=self.goal.loss_ratio, top_trials=top, width=width,
+                past=past_the_pdr(max(self.loads)) if self.scenario.starves else (), past_trials=_PAST_TRIALS,
+                overloads=overloads(max(self.loads), self.scenario.overload, self._ceiling),
+                paths=self.facts.follows_calls, memory=self.facts.sees_memory,
+            ),
+            self._latency if self.scenario.latency else None,
         )  # fmt: skip
 
     @property

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.crashes.faults import Crash
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build
 from pdrgate.gate.scenarios.replicate_samples import Replicate
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.guests.guest import GuestError
@@ -16,28 +15,23 @@ from pdrgate.results.model import BootResult, CrashResult, Side
 from pdrgate.values.errors import SutError, TestbedError
 
 
-@dataclass
-class Boot:
-    """A boot that is up, with its trials or transfers. What goes wrong while it is measured is its own fault."""
+class Boot(Replicate):
+    """A boot that is up, and measured as a replicate. What goes wrong meanwhile is its own fault."""
 
-    build: Build
-    sut: PreparedSut
-    replicate: Replicate
+    def __init__(self, build: Build, sut: PreparedSut) -> None:
+        super().__init__(sut, ())
+        self.build = build
 
     def go_on(self) -> bool:
         with self.blamed():
-            return self.replicate.go_on()
+            return super().go_on()
 
     @contextlib.contextmanager
     def blamed(self) -> Iterator[None]:
         try:
             yield
         except TestbedError as error:
-            raise BootError(self.build.side, error, self.sut.boot_id, self.kernel) from error
-
-    @property
-    def kernel(self) -> str:
-        return self.sut.environment.kernel_release or "unknown"
+            raise BootError(self.build.side, error, self.sut.boot_id, self.sut.kernel) from error
 
 
 class BootError(Exception):

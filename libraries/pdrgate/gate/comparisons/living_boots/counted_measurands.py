@@ -12,12 +12,12 @@ from pdrgate.gate.comparisons.pairs.compared_trials import ComparedBy
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands import Cost, Description
 from pdrgate.measurands.counted.calls import Calls
-from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
+from pdrgate.measurands.counted.program_run import CodeReached
 from pdrgate.measurands.counted.thunks import OF_THUNKS
-from pdrgate.measurands.memory.memory_result import OF_MEMORY
-from pdrgate.measurands.rates.packet_order import PacketsInOrder
+from pdrgate.measurands.memory.touched_lines import OF_MEMORY
+from pdrgate.measurands.rates.numbered_packets import PacketsInOrder
 from pdrgate.measurands.rates.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.measurands.transfers.tcp import ByteCost, TcpThroughput, Transmissions

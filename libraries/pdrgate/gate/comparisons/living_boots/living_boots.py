@@ -4,64 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
+from pdrgate.gate.comparisons.living_boots.living_counts import LivingCount
 from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts, OfPair
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.builds_boots import BuildsBoots
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, ComparisonTask
 from pdrgate.gate.comparisons.pairs.failed_boots import refused_alone
-from pdrgate.gate.comparisons.pairs.known_builds import KnownBuilds
-from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.host import NOT_FOUND, CommandError, HostError
 from pdrgate.measurands.counted.cost import with_pair_beside
-from pdrgate.measurands.measurand import Described
 from pdrgate.record.trial import Trial
 from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
-from pdrgate.values.errors import PdrGateError, TestbedError, ToolError
+from pdrgate.values.errors import TestbedError, ToolError
 
 
-class LivingBoots(KnownBuilds):
-    """Counts a scenario on pairs of living SUTs, some of them at once; a `Replication`.
+class LivingBoots(BuildsBoots):
+    """Counts a scenario on pairs of living SUTs, some of them at once.
+
+    What the first guests run is kept where it is all that the scenario runs: where no guests of several CPUs are seen
+    besides.
 
     Args:
         counted: what each of them is asked.
-        on_trial: gets each trial, and whether it is one of the run that is resumed.
-        known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
-        test: long name of the test that asks.
-        keeps_code: whether what the first guests run is all that the scenario runs, and is kept.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        scenario: Scenario,
-        suts: LivingSuts,
-        counted: LivingCount,
-        *,
-        on_trial: Callable[[Trial, bool], None],
-        known: Callable[[Mapping[str, str]], None],
-        test: str = "",
-        keeps_code: bool = False,
-    ) -> None:
-        super().__init__(suts.builds, known)
+    def __init__(self, task: ComparisonTask, suts: LivingSuts, counted: LivingCount) -> None:
+        super().__init__(task)
         self.frames = counted.frames
-        self._session = session
-        self._scenario = scenario
         self._suts = suts
         self._counted = counted
-        self._on_trial = on_trial
-        self._test = test
-        self._keeps_code = keeps_code
-
-    # --- A Replication ---
 
     def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates:
         suts: dict[OfPair, PreparedSut] = {}
@@ -81,16 +58,16 @@ class LivingBoots(KnownBuilds):
             self.failure = self.failure or self.unlike
             made = [one for sut in suts.values() for one in sut.trials] if self.failure is None else []
             results = [self._result(*one, sut, made) for one, sut in suts.items()] if made else []
-            if results and self._keeps_code:
+            if results and not self.task.plan.several_cpus:
                 self._suts.codes.keep(suts.values())
         except BootError as failed:
             pair = next((pair for (side, pair), sut in suts.items() if sut.boot_id == failed.boot_id), number)
             if not self._suts.given_up(failed.side):
-                self._session.observer.said(f"boot {pair} of the {failed.side} failed: {failed.error}")
-            self._suts.lost(failed.side, pair)
+                self.session.observer.said(f"boot {pair} of the {failed.side} failed: {failed.error}")
+            self._suts.lost((failed.side, pair))
             return Replicates((failed.result(pair),))
         finally:
-            self._suts.meanwhile([partial(self._release, *one, sut) for one, sut in suts.items()])
+            self._suts.meanwhile([partial(self._suts.release, one, sut) for one, sut in suts.items()])
         return Replicates(results, made)
 
     def close(self) -> None:
@@ -103,10 +80,10 @@ class LivingBoots(KnownBuilds):
     # --- Some pairs ---
 
     def _sut(self, one: OfPair, testbed: Testbed) -> PreparedSut:
-        (side, number), build = one, self._suts.builds[one[0]]
-        identity = Identity(side, build.label, number, "", build.program, build.planted, self._test)
+        (side, number), build = one, self.builds[one[0]]
+        identity = Identity(side, build.label, number, "", build.program, build.planted, self.task.longname)
         return PreparedSut(
-            self._session, self._scenario, testbed, identity, on_trial=self._on_trial, introduce=one == (SIDES[0], 1),
+            self.session, self.scenario, testbed, identity, on_trial=self.on_trial, introduce=one == (SIDES[0], 1),
             known=self._suts.known[one],
         )  # fmt: skip
 
@@ -139,7 +116,7 @@ class LivingBoots(KnownBuilds):
             try:
                 coming.result()
             except TestbedError as error:
-                failed.append(BootError(side, error, sut.boot_id, sut.environment.kernel_release or "unknown"))
+                failed.append(BootError(side, error, sut.boot_id, sut.kernel))
         return failed
 
     def _prepare_each(self, suts: Mapping[OfPair, PreparedSut]) -> None:
@@ -170,23 +147,15 @@ class LivingBoots(KnownBuilds):
         others = [one for one in of_all if one.belonging.side != side]
         values = self._counted.values(with_pair_beside(made, others))
         if (first := self._counted.first.about.name) not in values and self.failure is None:
-            build = self._suts.builds[side].label
+            build = self.builds[side].label
             self.failure = Judgement(
                 Verdict.UNSTABLE,
                 f"boot {number} of the {side} {build} does not tell its {first}: {self._counted.why_missing(made)}",
             )
         return BootResult(
-            side=side, pair=number, boot=sut.boot_id, kernel=sut.environment.kernel_release or "unknown",
+            side=side, pair=number, boot=sut.boot_id, kernel=sut.kernel,
             values=values, complaints=tuple(sut.complaints),
         )  # fmt: skip
-
-    def _release(self, side: Side, number: int, sut: PreparedSut) -> None:
-        """Put a SUT back; one that cannot be put back is ended, and the next scenario has another."""
-        try:
-            sut.release()
-        except PdrGateError as error:
-            self._session.observer.warned(str(error))
-            self._suts.lost(side, number)
 
 
 def is_a_tools(error: TestbedError) -> bool:
@@ -212,30 +181,3 @@ def unable_alone(failed: Sequence[BootError], sides: Sequence[Side]) -> Judgemen
     if len(own) < sides.count("candidate") or len(failed) > len(own) or silent:
         raise failed[0]
     return Judgement(Verdict.REGRESSION, f"the candidate cannot, and the baseline can: {own[0].error}")
-
-
-class LivingCount(Protocol):
-    """What each SUT of a scenario is asked, and what its answers come to."""
-
-    @property
-    def first(self) -> type[Described]:
-        """The measurand that every boot must have a value of."""
-
-    @property
-    def frames(self) -> Mapping[Side, FramesSeen]:
-        """What was seen of packets, by build; nothing where none is looked at."""
-
-    def count(self, sut: PreparedSut) -> None:
-        """Measure all that is asked of a boot; it may be done beside others. Raises TestbedError."""
-
-    def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
-        """SUTs among these that must be measured once more by `count`, now that all have been counted."""
-
-    def values(self, trials: Sequence[Trial]) -> Mapping[str, float]:
-        """Values of a boot by measurand. `first` is not among them where the boot has no value of it."""
-
-    def why_missing(self, trials: Sequence[Trial]) -> str:
-        """Why a boot has no value of the measurand `first`, in a clause."""
-
-    def unlike(self, suts: Sequence[PreparedSut]) -> Judgement | None:
-        """What the packets that these SUTs have seen say of the builds; None where they are as they must be."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 
-from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.path_codes import PathCodes
 from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.living_boots.standing_suts import StandingSuts
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
-from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Testbed
-from pdrgate.values.errors import PdrGateError, TestbedError
+from pdrgate.values.errors import TestbedError
 
 AT_ONCE = 2
 """Pairs that are measured at the same time."""
@@ -35,7 +32,7 @@ OfPair = tuple[Side, int]
 """A SUT, by its side and the number of its pair."""
 
 
-class LivingSuts:
+class LivingSuts(StandingSuts[OfPair]):
     """Pairs of SUTs, one of each build, that are booted when they are asked for first and stay until the session ends.
 
     One that has died is booted anew the next time: it costs the scenario that it died of, and no other. A build of
@@ -43,6 +40,7 @@ class LivingSuts:
     """
 
     def __init__(self, session: Session, builds: Mapping[Side, Build]) -> None:
+        super().__init__(session)
         self.builds = dict(builds)
         self.workers = ThreadPoolExecutor(AT_ONCE * len(SIDES))
         """Set up and measure all SUTs of some pairs at once. What a thread has started ends with it, so that they stay
@@ -53,15 +51,10 @@ class LivingSuts:
         """What both kernels run on each path."""
         self.resting: dict[str, Trial] = {}
         """What each kernel does by itself, by boot: it does so whatever it is set up for."""
-        self.known: dict[OfPair, KnownState] = {}
-        """What each SUT is without a scenario."""
         self.came_up: set[Side] = set()
         """Sides of which a SUT has come up, whatever became of it."""
-        self._session = session
         self._failed: dict[Side, list[TestbedError]] = {side: [] for side in SIDES}
         """Failures of each build's boots while none of it has come up."""
-        self._up: dict[OfPair, Testbed] = {}
-        self._going_on: list[Future[object]] = []
         self._variables: Mapping[str, tuple[str, ...]] | None = None
         """Variables that differ after boot, by scenario; None until that was looked at."""
 
@@ -77,8 +70,8 @@ class LivingSuts:
         for side in SIDES:
             if self.given_up(side):
                 raise BootError(side, self._failed[side][-1])
-        for side, number in [one for one in self._up if one[1] > _KEPT and one[1] not in numbers]:
-            self.lost(side, number)
+        for one in [one for one in self._up if one[1] > _KEPT and one[1] not in numbers]:
+            self.lost(one)
         wanted: list[OfPair] = [(side, number) for number in numbers for side in SIDES]
         fresh = [one for one in wanted if one not in self._up]
         for one in fresh:
@@ -87,8 +80,7 @@ class LivingSuts:
                 f"boot {number} of the {side}, which stays up for all paths: {self.builds[side].label}"
             )
             try:
-                testbed = self._up[one] = self._session.begin(partial(_standing, self.builds[side]), kept=True)
-                self.known[one] = KnownState(base=StandingBase() if testbed.disposable else None)
+                self._boot(one, self.builds[side].counted or self.builds[side].start)
             except TestbedError as error:
                 raise BootError(side, error) from error
         failed: list[BootError] = []
@@ -98,7 +90,7 @@ class LivingSuts:
                 self._session.ready(self._up[one], introduce=one[1] == 1)
                 self.came_up.add(one[0])
             except TestbedError as error:
-                self.lost(*one)
+                self.lost(one)
                 self._failed[one[0]].append(error)
                 failed.append(BootError(one[0], error))
         if failed:
@@ -129,24 +121,12 @@ class LivingSuts:
         """Have something done on SUTs while their values are judged; whoever wants a SUT next waits for it."""
         self._going_on += map(self.workers.submit, done)
 
-    def settle(self) -> None:
-        """Wait until all of that is done."""
-        wait(self._going_on)
-        self._going_on.clear()
-
-    def lost(self, side: Side, number: int) -> None:
-        """End a SUT, whose next scenario shall have another."""
-        testbed = self._up.pop((side, number), None)
-        if testbed is not None:
-            self._leave(testbed)
-
     def close(self) -> None:
         """End all of them; may be called twice."""
         self.workers.shutdown()
         self.settle()
         self.several_cpus.close()
-        while self._up:
-            self._leave(self._up.popitem()[1])
+        self._end_all()
 
     def _give_up(self, sides: Iterable[Side]) -> None:
         for side in filter(self.given_up, sides):
@@ -155,12 +135,5 @@ class LivingSuts:
                 f"none of {len(self._failed[side])} boots of the {side} has come up: it is booted no more"
             )
 
-    def _leave(self, testbed: Testbed) -> None:
-        try:
-            self._session.leave([testbed])
-        except PdrGateError as error:
-            self._session.observer.warned(str(error))
-
-
-def _standing(build: Build, journal: Journal) -> Testbed:
-    return (build.counted or build.start)(journal).standing()
+    def _ready(self, one: OfPair) -> None:
+        self._up[one].ready()

@@ -6,9 +6,8 @@ The guests of pairs have one CPU, whose speed can be held. What several CPUs sha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import Ask
@@ -18,7 +17,8 @@ from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS, tells_rate, with_
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
-from pdrgate.results.model import Side
+from pdrgate.results.model import MemoryResult, Side
+from pdrgate.results.verdict import Judgement
 from pdrgate.values.errors import PdrGateError
 
 _PACKETS, _LOAD = 1024, 12e3
@@ -37,6 +37,18 @@ Half of the packets are enough. CPUs take up half of that rate at most, for they
 
 BOOTS = 2
 """Times that guests are booted, where one of them ends before all is seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralCpusSeen:
+    """What several CPUs do to each other for a packet, with each build."""
+
+    results: Mapping[Side, MemoryResult] = field(default_factory=dict)
+    """What is known of both builds, or nothing."""
+    unmeasured: tuple[str, ...] = ()
+    """What was to be measured and was not, each with why, in a sentence."""
+    crash: Judgement | None = None
+    """CRASH of the candidate, where its guests died each time, and the baseline's did not; else None."""
 
 
 def see_packets(sut: PreparedSut, cpus: int, trials: int = 1) -> None:

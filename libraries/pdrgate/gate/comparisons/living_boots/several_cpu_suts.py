@@ -6,23 +6,20 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from functools import partial
 
-from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.packets_on_cpus import (
     BOOTS,
+    SeveralCpusSeen,
     not_shared,
     run_in_lockstep,
     see_packets,
     seen_of_both,
 )
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.living_boots.standing_suts import StandingSuts
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
-from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import BuildSeen, Rule, changes_by_rule
@@ -34,8 +31,6 @@ from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import BootResult, ChangeResult, Findings, MemoryResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.safety.journal import Journal
-from pdrgate.testbeds import Testbed
 from pdrgate.values.errors import PdrGateError
 
 _ONCE = 2
@@ -63,33 +58,28 @@ TrialsOfBoth = Mapping[Side, Sequence[Trial]]
 """The trials of both builds; nothing where one of them could not be made."""
 
 
-class SeveralCpuSuts:
+class SeveralCpuSuts(StandingSuts[Side]):
     """What several CPUs do to each other for a packet, scenario by scenario, on one SUT of each build.
 
     The SUTs are booted when they are asked for first. Most often one trial is enough to show that nothing has changed.
     What further ones show to be worse is believed where another boot of each build shows it, too.
 
     Args:
-        trials: of each boot, before there is any doubt.
-        turns: phases of the trials of each boot in which CPUs execute in turn, before there is any doubt.
+        alone: whether they are of one comparison, which has no others that stay up. They come up when they are asked,
+            for only its pairs show whether the testbed can record what they touch, and end then.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        builds: Mapping[Side, Build],
-        *,
-        trials: int = 1,
-        turns: Sequence[Phase] = _FIRST_TURNS,
-    ) -> None:
-        self._trials, self._turns = trials, turns
-        self._session = session
+    def __init__(self, session: Session, builds: Mapping[Side, Build], *, alone: bool = False) -> None:
+        super().__init__(session)
+        self._alone = alone
+        self._trials = _ONCE if alone else 1
+        """Trials of each boot, before there is any doubt."""
+        self._turns = LOCKSTEP_TRIALS if alone else _FIRST_TURNS
+        """Phases of the trials of each boot in which CPUs execute in turn, before there is any doubt."""
         self._builds = builds
         self._workers = {side: ThreadPoolExecutor(1, f"several-cpus-{side}") for side in SIDES}
         """A thread for each SUT, in which one thing is done after the other. What a thread has started ends with it, so
         that both stay as well."""
-        self._up: dict[Side, Testbed] = {}
-        self._known: dict[Side, KnownState] = {}
         self._cpus = 0
         """How many each has; 0 where the testbed has none."""
         self._begun: _Begun | None = None
@@ -100,17 +90,23 @@ class SeveralCpuSuts:
         """What scenarios came to in which the candidate died each time, while none of its SUTs had come up."""
         self._died: list[BootResult] = []
         """SUTs that have died since a scenario was begun to be measured."""
-        self._going_on: list[Future[None]] = []
 
     def begin(self, task: ComparisonTask) -> None:
         """Have both come up and be set up for a scenario while other things are done; `seen` waits for them."""
-        if self._given_up:
+        if self._given_up or self._alone:
             return
         with contextlib.suppress(PdrGateError):  # it is tried again, and an error is raised, when its turn comes
             self._begin(task)
 
     def seen(self, task: ComparisonTask) -> SeveralCpusSeen:
         """What both builds show; nothing where the testbed has no such SUT."""
+        try:
+            return self._seen(task)
+        finally:
+            if self._alone:
+                self.close()
+
+    def _seen(self, task: ComparisonTask) -> SeveralCpusSeen:
         if len(self._dead) >= _ENOUGH:
             return self._dead[-1]
         made, lost = self._made(task, _doubtful)
@@ -160,8 +156,8 @@ class SeveralCpuSuts:
             self._begin(task)
         begun = self._begun
         assert begun is not None
-        wait([*self._going_on, *begun.coming.values()])
-        self._going_on.clear()
+        self.settle()
+        wait(begun.coming.values())
         # One that could not be put back from the scenario before is gone.
         lost = [side for side, sut in begun.suts.items() if not self._is_up(side, sut)]
         for side in lost:
@@ -237,25 +233,15 @@ class SeveralCpuSuts:
         begun, self._begun = self._begun, None
         for side, sut in begun.suts.items() if begun is not None else ():
             if self._is_up(side, sut):
-                self._going_on.append(self._workers[side].submit(self._release, side, sut))
+                self._going_on.append(self._workers[side].submit(self.release, side, sut))
             else:
                 sut.abandon()
 
-    def _release(self, side: Side, sut: PreparedSut) -> None:
-        """Put a SUT back; one that cannot be put back is ended, and the next scenario has another."""
-        try:
-            sut.release()
-        except PdrGateError as error:
-            self._session.observer.warned(str(error))
-            self._lost(side)
-
     def _end(self) -> None:
         """End both, whatever is done with them; may be called twice."""
-        wait(self._going_on)
-        self._going_on.clear()
+        self.settle()
         begun, self._begun = self._begun, None
-        for side in list(self._up):
-            self._lost(side)
+        self._end_all()
         if begun is not None:
             wait(begun.coming.values())  # not for long once both are closed
             for sut in begun.suts.values():
@@ -264,41 +250,14 @@ class SeveralCpuSuts:
     def _is_up(self, side: Side, sut: PreparedSut) -> bool:
         return self._up.get(side) is sut.testbed
 
-    def _lost(self, side: Side) -> None:
-        testbed = self._up.pop(side, None)
-        try:
-            self._session.leave([] if testbed is None else [testbed])
-        except PdrGateError as error:
-            self._session.observer.warned(str(error))
-
     def _sut(self, side: Side, task: ComparisonTask) -> PreparedSut:
         build = self._builds[side]
         if side not in self._up:
-            testbed = self._up[side] = self._session.begin(partial(_standing, build), kept=True)
-            self._known[side] = KnownState(base=StandingBase() if testbed.disposable else None)
+            self._boot(side, build.start)
         identity = Identity(side, build.label, program=build.program, test=task.longname)
         return PreparedSut(
-            self._session.as_it_is(), task.scenario, self._up[side], identity, introduce=False, known=self._known[side]
+            self._session.as_it_is(), task.scenario, self._up[side], identity, introduce=False, known=self.known[side]
         )  # fmt: skip
-
-
-class BootedOnce:
-    """Guests of several CPUs for one comparison, which has no others that stay up."""
-
-    def begin(self, task: ComparisonTask) -> None:
-        """Do nothing: guests come up when they are asked, for only the pairs show whether the testbed can record what
-        they touch."""
-
-    def seen(self, task: ComparisonTask) -> SeveralCpusSeen:
-        suts = SeveralCpuSuts(task.session, task.builds, trials=_ONCE, turns=LOCKSTEP_TRIALS)
-        try:
-            return suts.seen(task)
-        finally:
-            suts.close()
-
-
-def _standing(build: Build, journal: Journal) -> Testbed:
-    return build.start(journal).standing()
 
 
 def _of(suts: Mapping[Side, PreparedSut]) -> TrialsOfBoth:

@@ -15,7 +15,7 @@ from pdrgate.builds.bpf_build import ProgramKind
 from pdrgate.gate.comparisons.packet_vectors.loaded_runs import LoadedRuns, whole
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVector, PacketVectors
 from pdrgate.gate.comparisons.packet_vectors.program_answer import ProgramAnswer, answers_differ, remarks_on_answers
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.gate.verdicts.packet_cost import PathCost, functions_of
 from pdrgate.measurands import BuildSeen, Cost, changes_by_rule

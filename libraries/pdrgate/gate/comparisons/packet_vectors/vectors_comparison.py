@@ -15,7 +15,7 @@ from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.gate.comparisons.packet_vectors.compared_vectors import ComparedVectors
 from pdrgate.gate.comparisons.packet_vectors.loaded_runs import LoadedRuns, RunsOfTestbed
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.gate.comparisons.pairs.failed_boots import refused_alone
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session

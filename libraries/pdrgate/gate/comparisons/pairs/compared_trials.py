@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, PairsShape, shape_of
-from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.gate.run.progress import Estimate, Progress
 from pdrgate.gate.scenarios.transfer_run import transfer_in_words, transfers_result
 from pdrgate.gate.sut.carried_frames import FramesSeen
-from pdrgate.gate.sut.load_search import goals_of
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies
 from pdrgate.gate.verdicts.packet_cost import cost_result, replacement_cost
@@ -24,12 +22,9 @@ from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.observers.accounting import total
 from pdrgate.record.phase import SPECIAL
 from pdrgate.record.trial import Trial, by_boot
-from pdrgate.replication.replicates import Replication
 from pdrgate.results.model import ScenarioResult, Side, SideResult
 from pdrgate.search.goals import known_bounds
 from pdrgate.stats.pooled import Deviation
-
-_KIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,42 +44,6 @@ class ComparedBy:
     """Whether each build's load-loss curve is judged."""
     replacements: bool = False
     """Whether the cost is that of what is replaced, in place of a packet's."""
-
-
-class BuildsBoots(Replication, Protocol):
-    """Boots of two builds, which are measured in pairs."""
-
-    @property
-    def frames(self) -> Mapping[Side, FramesSeen]:
-        """What was seen of packets, by build; nothing of a closed loop."""
-
-    @property
-    def unable(self) -> str:
-        """Why neither build can be set up for the scenario, in a sentence; empty where one can, or it failed."""
-
-
-class SeesSeveralCpus(Protocol):
-    """Guests of several CPUs, on which a scenario is seen once beside the pairs."""
-
-    def begin(self, task: ComparisonTask) -> None:
-        """Have them come up and be set up while other things are done."""
-
-    def seen(self, task: ComparisonTask) -> SeveralCpusSeen:
-        """What both builds show; nothing where the testbed has no such guest."""
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedBoots:
-    """The parts of a comparison in pairs: what is compared, and how boots of both builds are made and measured."""
-
-    by: ComparedBy
-    made: Callable[[Callable[[Trial, bool], None], Callable[[Mapping[str, str]], None]], BuildsBoots]
-    """Makes what measures boots. It is given what gets each trial, and whether it is one of the run that is resumed;
-    and what gets the fingerprint of the first boot before anything is measured, which may end the comparison."""
-    several_cpus: SeesSeveralCpus | None = None
-    """None where nobody asks for these, or the scenario has no packets for several CPUs."""
-    stay_up: bool = False
-    """Whether the boots stay up for other scenarios."""
 
 
 class ComparedTrials:
@@ -108,7 +67,7 @@ class ComparedTrials:
         sides, curves = None, None
         if self.by.curves:
             sides = {side: [one for one in trials if one.belonging.side == side] for side in self._task.builds}
-            curves = BuildsCurves(self._loss_ratio, self._task.scenario.name)
+            curves = BuildsCurves(self._task.scenario.loss_ratio, self._task.scenario.name)
         return shape_of(
             self.by.compared, samples, trials=sides, curves=curves, earlier=earlier.samples,
             contradictions=earlier.contradictions,
@@ -136,14 +95,14 @@ class ComparedTrials:
         Args:
             trials: those of both builds.
         """
-        if self._window:
+        if self._task.scenario.window:
             return side
         own = [one for one in trials if one.belonging.side == side.side]
         others = [one for one in trials if one.belonging.side != side.side]
         boots = [with_pair_beside(one, others) for one in by_boot(own).values()]
         cost = (
             replacement_cost([*by_boot(own).values()]) if self.by.replacements
-            else cost_result(boots, self._loss_ratio)
+            else cost_result(boots, self._task.scenario.loss_ratio)
         )  # fmt: skip
         return side.but(
             replace(
@@ -165,20 +124,9 @@ class ComparedTrials:
             frames: what was seen of them, by build; nothing where they are as they must be.
         """
         details = result.details
-        if self._window:
+        if window := self._task.scenario.window:
             mine = [trial for trial in trials if trial.belonging.side == "candidate"]
-            return replace(result, details=replace(details, transfers=transfers_result(self._window, mine)))
+            return replace(result, details=replace(details, transfers=transfers_result(window, mine)))
         builds = self._task.builds
         seen = tuple(one for side, own in frames.items() for one in own.results(side, builds[side].label))
         return replace(result, details=replace(details, frames=seen)) if frames else result
-
-    @property
-    def _window(self) -> int:
-        """Window of a closed loop, bytes; 0 where a generator offers a load."""
-        streams = self._task.scenario.streams
-        return streams.window * _KIB if streams is not None else 0
-
-    @property
-    def _loss_ratio(self) -> float:
-        """Loss ratio of the PDR's goal."""
-        return goals_of(self._task.session.profile, self._task.scenario)[-1].loss_ratio

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
-from pdrgate.gate.comparisons.pairs.resumed_pairs import ResumedPairs
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
+from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.measurands import Description
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -46,12 +46,12 @@ class MeasuredPairs:
         self.boots += found.results
         self.trials += found.trials
 
-    def take_over(self, taken: ResumedPairs) -> None:
-        """Take the pairs of the run that is continued."""
-        self.boots += taken.boots
-        self.count += len(taken.measured)
-        self.all += taken.measured
-        self.trials += _without_searches(taken.measured)
+    def take_over(self, steps: Sequence[StoredStep], measured: Sequence[Trial]) -> None:
+        """Take the pairs of the run that is continued, and what was measured in the boots of its whole ones."""
+        self.boots += [boot for step in steps for boot in step.boots]
+        self.count += len(measured)
+        self.all += measured
+        self.trials += _without_searches(measured)
 
     @property
     def judged(self) -> list[Trial]:

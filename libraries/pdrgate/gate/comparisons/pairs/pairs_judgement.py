@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
 from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.gate.verdicts.baseline import differing_entries
@@ -16,11 +16,11 @@ from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, told
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.measurands import BuildSeen, TolerancesAsked, changes_by_rule
-from pdrgate.measurands.counted.cost_by_function import decided_by_functions
+from pdrgate.measurands.counted.cost import decided_by_functions
 from pdrgate.measurands.counted.estimated_cycles import PRICED_CPU, estimate_in_words
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.measurands.functions.moved_work import moved_between
-from pdrgate.measurands.self_described import Values
+from pdrgate.measurands.measurand import Values
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import compared
 from pdrgate.results.model import ComparisonResult, Side, SideResult, SpikeInResult

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
-from pdrgate.gate.comparisons.pairs.compared_trials import BuildsBoots, ComparedTrials
-from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.builds_boots import BuildsBoots
+from pdrgate.gate.comparisons.pairs.compared_trials import ComparedTrials
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, ComparisonTask
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
 from pdrgate.gate.comparisons.pairs.foreseen import PairAlone
 from pdrgate.gate.comparisons.pairs.measured_pairs import MeasuredPairs
@@ -26,7 +26,7 @@ from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.record.trial import Trial
 from pdrgate.replication import PairsRule, Samples
-from pdrgate.replication.replicates import Replicates, replicate
+from pdrgate.replication.replicates import Replicates
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.values.units import change_in_words
 
@@ -35,14 +35,11 @@ class PairsLoop:
     """Measures the pairs of one comparison: those that the rule wants, and the plan allows."""
 
     def __init__(
-        self,
-        task: ComparisonTask,
-        compared: ComparedTrials,
-        boots: Callable[[Callable[[Trial, bool], None], Callable[[Mapping[str, str]], None]], BuildsBoots],
-        alone: PairAlone | None = None,
+        self, task: ComparisonTask, compared: ComparedTrials, boots: BuildsBoots, alone: PairAlone | None = None
     ) -> None:
         session = task.session
-        self.replication = boots(self._on_trial, self._begin_on)
+        boots.on_trial, boots.on_first_boot = self._on_trial, self._begin_on
+        self.replication = boots
         self.found = MeasuredPairs()
         self.tries = Tries(
             session.experience, f"{session.record.run} {task.longname}".rstrip(), afresh=session.options.afresh,
@@ -66,7 +63,8 @@ class PairsLoop:
         """Measure pairs until the rule has its answer, or none can be had."""
         with contextlib.closing(self.replication):
             self._resume()
-            replicate(self.replication, self)
+            while (number := self._next_number()) is not None:
+                self._take(self.replication.next(number, wanted=self._is_certain))
 
     @property
     def failure(self) -> Judgement | None:
@@ -78,7 +76,7 @@ class PairsLoop:
 
     # --- What is asked for, and what it came to ---
 
-    def next_number(self) -> int | None:
+    def _next_number(self) -> int | None:
         """The pair to measure next; None where the rule has its answer, there can be none, or the time is up."""
         if self.failure is not None or self.samples().standing().verdict is not None:
             return None
@@ -89,12 +87,12 @@ class PairsLoop:
         self.found.now.clear()
         return number
 
-    def certain(self, pair: int) -> bool:
+    def _is_certain(self, pair: int) -> bool:
         """Whether that pair will be measured, whatever those before it show, as far as time is left for it."""
         known = self.earlier if self.found.pairs else self.tries.earlier
         return self._rule.wants(pair, known.pairs) and self._in_time(pair)
 
-    def measured(self, found: Replicates) -> None:
+    def _take(self, found: Replicates) -> None:
         """Take a pair, or a boot that failed; it is on disk before the next is begun."""
         if not found.results:
             return
@@ -243,13 +241,14 @@ class PairsLoop:
         task = self._task
         record = task.session.record
         steps = record.pairs.take(task.longname, task.scenario.name)
-        taken = resumed_pairs(
-            record.folder, task.longname, task.scenario.name, task.builds, steps, record.earlier.all
-        )  # fmt: skip
-        if (last := taken.last) is not None:
+        self.found.take_over(
+            steps,
+            resumed_pairs(record.folder, task.longname, task.scenario.name, task.builds, steps, record.earlier.all),
+        )
+        if steps:
+            last = steps[-1]
             self._clock.spent = last.elapsed
             self.replication.go_on_from(last.loads, last.latency_loads, last.sides, last.facts)
-        self.found.take_over(taken)
         self._find_tries()
         if self.found.boots:
             taken_over = f"{self.found.pairs} pairs of boots are taken over from the run that is continued"

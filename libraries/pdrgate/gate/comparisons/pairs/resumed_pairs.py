@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build
 from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.sut.fingerprinting import fingerprint_differences
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial, by_boot
-from pdrgate.results.model import BootResult, Side
+from pdrgate.results.model import Side
 from pdrgate.values.errors import DataError
-
-
-@dataclass(frozen=True, slots=True)
-class ResumedPairs:
-    """Steps of an earlier start, in measured order, and what was measured in the boots of their whole pairs."""
-
-    steps: Sequence[StoredStep]
-    measured: Sequence[Trial]
-
-    @property
-    def boots(self) -> list[BootResult]:
-        """The boots of all steps, the failed ones included."""
-        return [boot for step in self.steps for boot in step.boots]
-
-    @property
-    def last(self) -> StoredStep | None:
-        """The step that the comparison goes on from."""
-        return self.steps[-1] if self.steps else None
 
 
 def resumed_pairs(
@@ -40,8 +21,8 @@ def resumed_pairs(
     builds: Mapping[Side, Build],
     steps: Sequence[StoredStep],
     known: Sequence[Trial],
-) -> ResumedPairs:
-    """What a comparison takes over.
+) -> list[Trial]:
+    """What was measured in the boots of the whole pairs, which the comparison takes over.
 
     Args:
         folder: the run's, for the message.
@@ -72,7 +53,7 @@ def resumed_pairs(
                 f"cannot resume {folder}: what was measured in boot {boot.pair} of the "
                 f"{boot.side} ({boot.boot}) is not there any more; start a new run"
             )
-    return ResumedPairs(steps, [one for boot in boots for one in measured[boot.boot]])
+    return [one for boot in boots for one in measured[boot.boot]]
 
 
 def _in_words(labels: Mapping[str, str], identities: Mapping[str, str]) -> dict[str, str]:

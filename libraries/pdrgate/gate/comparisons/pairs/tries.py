@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.gate.run.progress import RunObserver
 from pdrgate.replication import Contradiction, Samples, Try, contradiction
 from pdrgate.replication.earlier_tries import Pairs, counting

@@ -1,32 +1,31 @@
-"""Packets of an open loop, counted at an overload and at a light load, and replacements while they pass."""
+"""What each SUT of a scenario that stays up is asked, and what its answers come to: packets, replacements, bytes."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts
 from pdrgate.gate.comparisons.living_boots.path_codes import FIRST
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
-from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.session import Session
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, ComparisonTask
+from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
-from pdrgate.gate.sut.load_search import goals_of
 from pdrgate.gate.sut.prepared_sut import PreparedSut
-from pdrgate.measurands import Ask, Cost, Measurand, ReplicateStep
+from pdrgate.measurands import Ask, Cost, Measurand, ReplicateStep, TransferSetting, of_transfers
 from pdrgate.measurands.counted.calls import Calls
-from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.cost import complete
 from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
+from pdrgate.measurands.counted.program_run import CodeReached
 from pdrgate.measurands.counted.thunks import OF_THUNKS
-from pdrgate.measurands.measurand import Described
+from pdrgate.measurands.measurand import values_of
 from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
-from pdrgate.measurands.memory.memory_result import OF_MEMORY
 from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
-from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
-from pdrgate.measurands.rates.packet_order import PacketsInOrder
+from pdrgate.measurands.memory.touched_lines import OF_MEMORY
+from pdrgate.measurands.rates.numbered_packets import PacketsInOrder, PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.replacement import ReplacementLoss, Replacements, ReplacementTime
+from pdrgate.measurands.transfers.tcp import ByteCost
 from pdrgate.record.fate import INSIDE
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import MemorySeen
@@ -39,17 +38,58 @@ _MAY_DIFFER = 0.005
 """Part of a packet's cost from which on a change is looked at: counts of equal builds repeat to 0.3 %."""
 _MEMORY_TRIALS, _MEMORY_PACKETS = 1, 4 * 192
 """Memory trials of a living boot, and packets of each: four bursts, of which the first fills the model."""
+_ASKED = Replacements(load=500.0, duration=0.5, count=2)
+"""A load that a guest takes besides."""
+_AT_ONCE, _OF_REQUESTS, _OVER_DELAY = (4, 0.5), (2, 1.0), (2, 2.0)
+"""Transfers, and seconds of each: over a path with delay a window takes some round trips to grow. Else the more there
+are, the likelier one of them has the CPU; requests are as many, however long they take."""
 
 
-class CountedPackets:
-    """Trials of a living SUT; a `LivingCount`."""
+class LivingCount(ABC):
+    """What each SUT of a scenario is asked, and what its answers come to."""
 
-    first: type[Described] = Cost
+    first: type[Measurand]
+    """The measurand that every boot must have a value of."""
 
-    def __init__(self, session: Session, scenario: Scenario, suts: LivingSuts) -> None:
-        self.frames: dict[Side, FramesSeen] = {side: FramesSeen() for side in suts.builds}
-        self._session = session
-        self._scenario = scenario
+    def __init__(self, task: ComparisonTask) -> None:
+        self.task = task
+        self.frames: dict[Side, FramesSeen] = {}
+        """What was seen of packets, by build; nothing where none is looked at."""
+
+    @abstractmethod
+    def count(self, sut: PreparedSut) -> None:
+        """Measure all that is asked of a boot; it may be done beside others. Raises TestbedError."""
+
+    @property
+    @abstractmethod
+    def measurands(self) -> Sequence[Measurand]:
+        """The measurands that a boot has values of."""
+
+    @abstractmethod
+    def why_missing(self, trials: Sequence[Trial]) -> str:
+        """Why a boot has no value of the measurand `first`, in a clause."""
+
+    def values(self, trials: Sequence[Trial]) -> Mapping[str, float]:
+        """Values of a boot by measurand, of those that it has."""
+        return values_of(self.measurands, trials)
+
+    def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
+        """SUTs among these that must be measured once more by `count`, now that all have been counted."""
+        return ()
+
+    def unlike(self, suts: Sequence[PreparedSut]) -> Judgement | None:
+        """What the packets that these SUTs have seen say of the builds; None where they are as they must be."""
+        return None
+
+
+class CountedPackets(LivingCount):
+    """Packets of an open loop, at an overload and at a light load."""
+
+    first: type[Measurand] = Cost
+
+    def __init__(self, task: ComparisonTask, suts: LivingSuts) -> None:
+        super().__init__(task)
+        self.frames = {side: FramesSeen() for side in suts.builds}
         self._suts = suts
         self._in_doubt: set[str] = set()
         """Boots that are asked what they do with memory though they are not of the first pair."""
@@ -89,16 +129,16 @@ class CountedPackets:
         self._in_doubt.update(sut.boot_id for sut in others)
         return others
 
-    def values(self, trials: Sequence[Trial]) -> Mapping[str, float]:
+    @property
+    def measurands(self) -> tuple[Measurand, ...]:
         loads: tuple[Measurand, ...] = tuple(kind() for kind in LOAD_COSTS)
         memory: tuple[Measurand, ...] = tuple(kind() for kind in OF_MEMORY)
-        thunks: tuple[Measurand, ...] = tuple(kind(self._loss_ratio) for kind in OF_THUNKS)
-        measurands: tuple[Measurand, ...] = (
-            self._cost(), Calls(self._loss_ratio), IdleWork(), PacketsInOrder(), PacketsTwice(), PacketsNever(),
+        loss_ratio = self.task.scenario.loss_ratio
+        thunks: tuple[Measurand, ...] = tuple(kind(loss_ratio) for kind in OF_THUNKS)
+        return (
+            self._cost(), Calls(loss_ratio), IdleWork(), PacketsInOrder(), PacketsTwice(), PacketsNever(),
             *thunks, *memory, *loads, CodeReached(),
         )  # fmt: skip
-        values = {each.name: each.value(trials) for each in measurands}
-        return {name: value for name, value in values.items() if value is not None}
 
     def why_missing(self, trials: Sequence[Trial]) -> str:
         most = Rate(max((trial.intended_load for trial in trials), default=0.0))
@@ -106,26 +146,23 @@ class CountedPackets:
 
     def unlike(self, suts: Sequence[PreparedSut]) -> Judgement | None:
         seen = ((sut.identity.side or "candidate", sut) for sut in suts)
-        return judged_with(self.frames, seen, self._session.observer.said)
+        return judged_with(self.frames, seen, self.task.session.observer.said)
 
     def _asks(self, sut: PreparedSut) -> Iterator[Ask]:
-        steps: list[ReplicateStep] = [OverloadStep(self._loss_ratio, self._overload), self._cost(sut)]
+        steps: list[ReplicateStep] = [OverloadStep(self.task.scenario.loss_ratio, self._overload), self._cost(sut)]
         wanted = sut.identity.pair == FIRST or sut.boot_id in self._in_doubt
-        if wanted and sut.sees_memory and self._scenario.counts not in INSIDE:
+        if wanted and sut.sees_memory and self.task.scenario.counts not in INSIDE:
             steps.append(MemoryTrials(_MEMORY_PACKETS, _MEMORY_TRIALS))
         return (ask for step in steps if (ask := step.next(sut.trials)) is not None)
 
     @property
     def _overload(self) -> Overload:
-        return PACED if self._scenario.counts in INSIDE else CARRIED
-
-    @property
-    def _loss_ratio(self) -> float:
-        return goals_of(self._session.profile, self._scenario)[-1].loss_ratio
+        return PACED if self.task.scenario.counts in INSIDE else CARRIED
 
     def _cost(self, sut: PreparedSut | None = None) -> Cost:
         return Cost(
-            LIGHT_LOAD, LIGHT_FOR, self._loss_ratio, paths=sut is not None and sut.boot_id in self._followed
+            LIGHT_LOAD, LIGHT_FOR, self.task.scenario.loss_ratio,
+            paths=sut is not None and sut.boot_id in self._followed,
         )  # fmt: skip
 
 
@@ -178,25 +215,43 @@ class OverloadStep:
         return None
 
 
-_ASKED = Replacements(load=500.0, duration=0.5, count=2)
-"""A load that a guest takes besides."""
-
-
 class CountedReplacements(CountedPackets):
-    """Trials of a living SUT in which a command replaces what it was set up with; a `LivingCount`."""
+    """Trials in which a command replaces what the SUT was set up with."""
 
-    first: type[Described] = ReplacementTime
+    first = ReplacementTime
 
     def count(self, sut: PreparedSut) -> None:
         while (ask := _ASKED.next(sut.trials)) is not None:
             sut.measure(ask)
 
+    @property
+    def measurands(self) -> tuple[Measurand, ...]:
+        return ReplacementTime(), ReplacementLoss()
+
     def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
         return ()
 
-    def values(self, trials: Sequence[Trial]) -> Mapping[str, float]:
-        values = {one.about.name: one.value(trials) for one in (ReplacementTime(), ReplacementLoss())}
-        return {name: value for name, value in values.items() if value is not None}
-
     def why_missing(self, trials: Sequence[Trial]) -> str:
         return f"none of its {len(trials)} trials shows a replacement"
+
+
+class CountedBytes(LivingCount):
+    """Bytes that a closed loop moves."""
+
+    first = ByteCost
+
+    def count(self, sut: PreparedSut) -> None:
+        measure_in_turn([Replicate(sut, self.measurands)])
+
+    @property
+    def measurands(self) -> tuple[Measurand, ...]:
+        streams = self.task.scenario.streams
+        assert streams is not None
+        count, duration = _OVER_DELAY if streams.delay else _OF_REQUESTS if streams.request else _AT_ONCE
+        setting = TransferSetting(self.task.scenario.window, duration, count, streams.buffers, streams.request)
+        return tuple(
+            replace(each, least=True) if isinstance(each, ByteCost) else each for each in of_transfers(setting)
+        )
+
+    def why_missing(self, trials: Sequence[Trial]) -> str:
+        return f"none of its {len(trials)} transfers shows it"

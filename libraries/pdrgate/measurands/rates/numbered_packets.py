@@ -1,17 +1,16 @@
-"""Packets that come back twice or never, by the numbers that they have.
+"""Packets by the numbers that they have: those that come back twice, never, or out of their flow's order.
 
-Neither happens by chance. A SUT that sends a packet twice moves no more of them, and one that loses what it had room
-for has less to do. So each is judged by itself where the candidate alone does it, whatever a packet costs.
+The first two do not happen by chance. A SUT that sends a packet twice moves no more of them, and one that loses what it
+had room for has less to do. So each is judged by itself where the candidate alone does it, whatever a packet costs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import mean, median
-from typing import ClassVar
 
 from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
-from pdrgate.measurands.self_described import AsksNothing, BuildSeen
+from pdrgate.measurands.measurand import BuildSeen, Measurand, OnRequest
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import SPECIAL, Phase
 from pdrgate.record.trial import Trial
@@ -20,6 +19,9 @@ from pdrgate.results.verdict import Verdict
 
 _NONE = 0.001
 """A part of all packets that is as good as none."""
+_IN_ORDER = 0.0005
+"""Part of all packets below which none is said to be out of order."""
+_ORDERED_IN = (Phase.SATURATION, Phase.COST)
 
 
 def _part_of_all(words: str) -> Sentence:
@@ -33,10 +35,8 @@ def _part_of_all(words: str) -> Sentence:
     )
 
 
-class _OfNumbers(AsksNothing):
+class _OfNumbers(Measurand):
     """A part of the packets that is 0 for a sound SUT; then a boot has no value."""
-
-    __slots__ = ()
 
     @classmethod
     def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
@@ -64,9 +64,7 @@ _NO_VALUE = (0.0,)
 class PacketsTwice(_OfNumbers):
     """The part of the packets that come back once more than they were sent."""
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "packets twice", Unit("", metric="packets_twice_ratio"), "lower", "packets that come back twice, of all",
         rule=Rule.SURE, tolerance=Tolerance(_NONE, ""),
         sentence=_part_of_all("{} of the packets come back twice"),
@@ -88,9 +86,7 @@ class PacketsNever(_OfNumbers):
     A burst is sent when the one before is back, so that no queue is too short for it.
     """
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "packets never", Unit("", metric="packets_never_ratio"), "lower",
         "packets that never come back, of bursts that the SUT has room for", rule=Rule.SURE,
         tolerance=Tolerance(0.005, ""), sentence=_part_of_all("{} of the packets never come back"),
@@ -108,3 +104,29 @@ class PacketsNever(_OfNumbers):
 def _in_bursts(trial: Trial) -> bool:
     """Whether nothing came back while it was sent, and nobody looked for it."""
     return bool(trial.offered and trial.forwarded) and trial.drained == trial.forwarded and not trial.under_way
+
+
+def _overtaken(change: ChangeResult, _: object) -> str:
+    """A change in a sentence, with the packets out of order as a part of all."""
+    after, before = (max(0.0, 1.0 - 1.0 / value) for value in (change.candidate, change.baseline))
+    if change.verdict is Verdict.PASS and max(after, before) < _IN_ORDER:
+        return "packets keep their flow's order"
+    return f"{after:.1%} of packets come out of their flow's order, was {before:.1%}"
+
+
+class PacketsInOrder(OnRequest):
+    """Packets that come back, divided by those of them that no later one of their flow came before (RFC 4737 section
+    3.3). It is 1 where all are in order. It is known of chosen frames, which have a number.
+    """
+
+    about = Description(
+        "packets for each in order", Unit("", metric="ratio"), "lower",
+        "packets that come back for each that no later one of its flow overtook (RFC 4737)",
+        beside=True, tolerance=Tolerance(0.005, option=""),
+        sentence=Sentence(_overtaken, whole=False, says_worse=False),
+    )  # fmt: skip
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        seen = [one.aside for one in trials if one.occasion.phase in _ORDERED_IN and one.aside.numbered]
+        came = sum(one.numbered for one in seen)
+        return came / max(1, came - sum(one.overtaken for one in seen)) if came else None
