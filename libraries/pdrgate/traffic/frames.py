@@ -154,6 +154,8 @@ class Path:
     destination: IPv4Address | IPv6Address
     segments: tuple[IPv6Address, ...] = ()
     """Stations of a segment routing header, in the order of travel."""
+    twin: tuple[IPv4Address | IPv6Address, IPv4Address | IPv6Address] | None = None
+    """Source and destination of the other IP version, for traffic of both; None where nobody knows them."""
 
     def routing_header(self, following: int) -> bytes:
         """The segment routing header (RFC 8754, section 2) before a header of protocol ``following``."""

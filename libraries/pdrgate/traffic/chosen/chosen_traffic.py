@@ -28,6 +28,8 @@ class Layer:
     dport: Span | None = None
     flags: int = 0
     """TCP's, as bits."""
+    options: bytes = b""
+    """TCP's, as they stand in the header."""
     type: Span | None = None
     """Type of an ICMP message. The next two fields are ICMP's, too."""
     code: Span | None = None

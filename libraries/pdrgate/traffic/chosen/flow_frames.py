@@ -88,6 +88,12 @@ def _frames(
 
 def _shape(layer: Layer, surroundings: Surroundings) -> _Shape:
     version = _version(layer, surroundings.version)
+    said = [one for one in (layer.src, layer.dst) if one is not None and one.version is not None]
+    if version != surroundings.version and not said and layer.kind != "mpls":
+        raise UsageError(
+            f"{layer.kind} is IPv{version}, and the data path is IPv{surroundings.version}'s; say "
+            f"src=@{surroundings.sends}{version}, on a path that has both such as data_path: ip-routing"
+        )
     spans = {name: span for name in _SPANS if isinstance(span := getattr(layer, name), Span)}
     if layer.kind != "mpls":
         for name, asked in (("src", layer.src), ("dst", layer.dst)):
@@ -150,14 +156,19 @@ def _places(all_: int, count: int, seed: str) -> Sequence[int]:
     return list(found)
 
 
+def _header(layer: Layer) -> int:
+    """Bytes of the header behind the innermost IP header."""
+    return _HEADER[layer.kind] + len(layer.options)
+
+
 def _least(flows: Flows, inner: _Shape) -> int:
     """Bytes behind the innermost IP header, of a fragment where it is cut, that hold all that must be in them."""
     cut = flows.fragments > 1
-    least = _HEADER[inner.layer.kind] + MARK_ROOM + (0 if cut else len(flows.payload))
+    least = _header(inner.layer) + MARK_ROOM + (0 if cut else len(flows.payload))
     # What is in a tunnel may leave it, and must be no shorter then than a frame may be.
     least = max(least, headers.SHORTEST_FRAME - headers.ETHERNET_HEADER - headers.IP_HEADER[inner.version])
     if cut:
-        whole = _HEADER[inner.layer.kind] + len(flows.payload) + MARK_ROOM * flows.fragments
+        whole = _header(inner.layer) + len(flows.payload) + MARK_ROOM * flows.fragments
         least = _in_eights(max(least, math.ceil(whole / flows.fragments)))
     return least
 
@@ -186,7 +197,7 @@ def _packets(flows: Flows, shape: _Shape, values: _Values, length: int, number: 
     """The innermost packets of a flow, IP header included: one, or its fragments, with ``length`` bytes in each."""
     layer, version = shape.layer, shape.version
     source, destination = _ends(shape, values)
-    head = _HEADER[layer.kind]
+    head = _header(layer)
     # Each fragment ends in a mark, so what is chosen goes round these.
     payload = bytearray(length * flows.fragments - head)
     rest = flows.payload
@@ -224,7 +235,9 @@ def _transport(
     if layer.kind == "udp":
         return protocol, headers.udp(source, destination, values["sport"], values["dport"], payload)
     if layer.kind == "tcp":
-        return protocol, headers.tcp(source, destination, values["sport"], values["dport"], layer.flags, payload)
+        return protocol, headers.tcp(
+            source, destination, values["sport"], values["dport"], layer.flags, layer.options, payload
+        )
     echo = headers.ECHO[version]
     pseudo = (source, destination) if version == 6 else None
     return protocol, headers.icmp(values.get("type", echo), values.get("code", 0), values["id"], payload, pseudo)

@@ -73,10 +73,11 @@ def udp(source: bytes, destination: bytes, sport: int, dport: int, carried: byte
     return header + carried
 
 
-def tcp(source: bytes, destination: bytes, sport: int, dport: int, flags: int, carried: bytes) -> bytes:
-    """A segment of no connection."""
+def tcp(source: bytes, destination: bytes, sport: int, dport: int, flags: int, options: bytes, carried: bytes) -> bytes:
+    """A segment of no connection; its options are whole words of 4 bytes."""
     acknowledged = int(bool(flags & 1 << FLAGS.index("A")))
-    header = struct.pack("!HHIIBBHHH", sport, dport, 1, acknowledged, 5 << 4, flags, 0xFFFF, 0, 0)
+    words = (TCP_HEADER + len(options)) // 4
+    header = struct.pack("!HHIIBBHHH", sport, dport, 1, acknowledged, words << 4, flags, 0xFFFF, 0, 0) + options
     sum_ = _transport_sum(source, destination, socket.IPPROTO_TCP, header + carried)
     return header[:16] + struct.pack("!H", sum_) + header[18:] + carried
 

@@ -22,7 +22,7 @@ from pdrgate.values.errors import PdrGateError, UsageError
 
 MOST_FLOWS = 65536
 MOST_FRAGMENTS = 45
-_MOST_WEIGHT, _MOST_PARTS = 1000, 64
+_MOST_WEIGHT, _MOST_PARTS, _MOST_OPTIONS = 1000, 64, 40
 _CAPTURES = (".pcap", ".pcapng", ".cap")
 _IN = "in"
 _Read = Callable[[str], Any]
@@ -88,8 +88,19 @@ def _segments(text: str) -> tuple[Addresses, ...]:
 
 
 def _payload(text: str) -> bytes:
-    if not text.startswith("0x"):
-        return text.encode()
+    return _hexadecimal(text) if text.startswith("0x") else text.encode()
+
+
+def _options(text: str) -> bytes:
+    found = _hexadecimal(text) if text.startswith("0x") else b""
+    if not found or len(found) % 4 or len(found) > _MOST_OPTIONS:
+        raise UsageError(
+            f"{text} are no options of TCP; write 4 to {_MOST_OPTIONS} bytes, a multiple of 4, such as 0x020405b4"
+        )
+    return found
+
+
+def _hexadecimal(text: str) -> bytes:
     try:
         return bytes.fromhex(text[2:])
     except ValueError as error:
@@ -103,7 +114,7 @@ _PORTS: Mapping[str, _Read] = {"sport": _WORD, "dport": _WORD}
 _MESSAGE: Mapping[str, _Read] = {"type": _BYTE, "code": _BYTE, "id": _WORD}
 INNERMOST: Mapping[str, Mapping[str, _Read]] = {
     "udp": {**_IP, **_PORTS},
-    "tcp": {**_IP, **_PORTS, "flags": _flags},
+    "tcp": {**_IP, **_PORTS, "flags": _flags, "options": _options},
     "icmp": {**_IP, **_MESSAGE},
     "icmpv6": {**_IP, **_MESSAGE},
     "ip": {**_IP, "proto": _BYTE},
