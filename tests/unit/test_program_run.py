@@ -18,6 +18,7 @@ from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, ScenarioResult, Side
+from pdrgate.results.vectors import VectorsResult
 from pdrgate.traffic.chosen.headers import ethernet
 from pdrgate.traffic.frame_fields import packet_in_words
 from pdrgate.traffic.frames import Frames
@@ -80,6 +81,15 @@ def test_share_of_code_that_ran_stands_beside_the_verdict() -> None:
     assert little[1].startswith(
         "packets reach 9% of the candidate's program, which has 1400 bytes of machine code; send"
     )
+
+
+def test_code_that_packets_of_a_capture_do_not_reach_stands_beside_the_verdict() -> None:
+    vectors = VectorsResult(capture="a.pcap", sha256="", packets=3, kind="xdp", loads=2, runs=16, vectors=())
+    sides = (side("baseline", 900.0, "a", "", reached=0.7), side("candidate", 900.0, "b", "", reached=0.09))
+    made = compared(*sides)
+    found = lines_beside(replace(made, details=replace(made.details, vectors=vectors)))
+    assert found[0].startswith("packets reach 9% of the candidate's program")
+    assert "send other packets (--set packets)" in found[0]
 
 
 def trial_with(gained: dict[str, int], phase: Phase = Phase.SATURATION) -> Trial:

@@ -69,7 +69,7 @@ class FunctionObserver:
         named = self.symbols.functions(executed)
         whole = sum(instructions for instructions, _ in named.values())
         self.latest = functions = condensed(named, min(LEAST_FUNCTION, _FEW / max(whole, 1)))
-        before, after = _reached(self.symbols.reached(executed))
+        before, after = code_reached(self.symbols.reached(executed))
         return Observation(before, after, functions, callers=self._callers(executed, self.symbols, whole))
 
     def _callers(self, executed: Executed, symbols: KernelSymbols, whole: int) -> Callers:
@@ -84,7 +84,7 @@ class FunctionObserver:
         return {name: own for name, own in found.items() if own}
 
 
-def _reached(programs: Mapping[str, int]) -> tuple[Reading, Reading]:
+def code_reached(programs: Mapping[str, int]) -> tuple[Reading, Reading]:
     """What ran of all eBPF programs but pdrgate's own at a tracepoint, as readings before and after; none if none
     did."""
     size = sum(own for name, own in programs.items() if name != _AT_TRACEPOINT)

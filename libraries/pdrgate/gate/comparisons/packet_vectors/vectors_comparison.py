@@ -23,6 +23,7 @@ from pdrgate.gate.sut.fingerprinting import fingerprint
 from pdrgate.gate.verdicts.change_verdict import comparison, summarised
 from pdrgate.hosts.answers import understood
 from pdrgate.measurands import Cost
+from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.observers.environment import Environment
 from pdrgate.record.trial import Trial
@@ -215,7 +216,8 @@ class VectorsComparison:
         if compared is None:
             return found
         samples = {Cost.name: compared.samples(side)} | compared.load_costs(side)
-        known = (Cost.about, *(kind.about for kind in LOAD_COSTS))
+        samples[CodeReached.name] = compared.reached(side)
+        known = (Cost.about, *(kind.about for kind in LOAD_COSTS), CodeReached.about)
         told = [summarised(one.name, one.unit, one.better, samples.get(one.name, ())) for one in known]
         return replace(found, measurands=tuple(filter(None, told)), cost=compared.cost(side))
 
