@@ -176,6 +176,15 @@ def test_one_traffic_has_addresses_of_the_testbed_of_both_ip_versions(version: i
     assert ends[3][1] == "2001:2:0:2::1"
 
 
+def test_frames_have_two_tags_and_extension_headers_where_they_are_chosen() -> None:
+    words = "udp dst=@out extensions=3 vlan=100 vlan2=200 flows=1; tcp extensions=1 fragments=2 flows=1"
+    tagged, *fragments = table(words, paths=V6).frames
+    assert layers(tagged) == ["ethernet", "vlan", "vlan", "ipv6", "options", "options", "options", "udp"]
+    assert tagged[12:20] == bytes.fromhex("88a8 0064 8100 00c8")
+    assert [layers(one) for one in fragments] == [["ethernet", "ipv6", "fragment"]] * 2
+    assert fragments[0][54] == 60
+
+
 def test_zipf_sends_the_first_flow_most_often() -> None:
     counts = Counter(table("udp flows=1000 draw=zipf").order)
     assert len(counts) > 900
@@ -223,6 +232,8 @@ def test_parts_are_sent_by_their_weights() -> None:
         ("udp dst=@out7", "is no network of the testbed"),
         ("tcp options=0x0204", "are no options of TCP; write 4 to 40 bytes, a multiple of 4"),
         ("tcp options=mss", "are no options of TCP"),
+        ("udp extensions=2", "IPv4 has no extension headers"),
+        ("udp vlan2=7", "udp has a second tag and no first; say vlan=100 too"),
         ("tcp options=0x12345", "options: has no whole bytes"),
         ("udp draw=often", "draw: 'often' is none; use turn or uniform or zipf"),
         ("udp payload='x", "no closing quotation"),

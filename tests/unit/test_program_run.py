@@ -152,7 +152,7 @@ def test_what_the_program_returned_for_which_packet_is_said_and_one_remedy(
 
     class Shows:
         def sample(self, _: Frames) -> bytes:
-            return ethernet(b"a" * 6, b"b" * 6, None, 0x0800, UDP4)
+            return ethernet(b"a" * 6, b"b" * 6, (), 0x0800, UDP4)
 
     monkeypatch.setattr(open_loop_traffic, "probe_path", fails)
     path: Any = SimpleNamespace(family=4, explain=lambda _: PacketOutcome(verdict, b"", ("rules",)))

@@ -36,7 +36,7 @@ _PROTOCOL = {
 _IP_IN_IP = {4: socket.IPPROTO_IPIP, 6: socket.IPPROTO_IPV6}
 _INNER_MACS = (bytes.fromhex("020000000001"), bytes.fromhex("020000000002"))
 """Source and destination in a tunnel of Ethernet, where none are chosen."""
-_SPANS = ("src", "dst", "ttl", "tos", "sport", "dport", "type", "code", "id", "proto", "key", "vni", "vlan")
+_SPANS = ("src", "dst", "ttl", "tos", "sport", "dport", "type", "code", "id", "proto", "key", "vni", "vlan", "vlan2")
 """The fields that may have several values."""
 
 _Values = Mapping[str, int]
@@ -94,6 +94,8 @@ def _shape(layer: Layer, surroundings: Surroundings) -> _Shape:
             f"{layer.kind} is IPv{version}, and the data path is IPv{surroundings.version}'s; say "
             f"src=@{surroundings.sends}{version}, on a path that has both such as data_path: ip-routing"
         )
+    if layer.extensions and version == 4:
+        raise UsageError("IPv4 has no extension headers; say dst=@out6, or leave extensions out")
     spans = {name: span for name in _SPANS if isinstance(span := getattr(layer, name), Span)}
     if layer.kind != "mpls":
         for name, asked in (("src", layer.src), ("dst", layer.dst)):
@@ -157,8 +159,8 @@ def _places(all_: int, count: int, seed: str) -> Sequence[int]:
 
 
 def _header(layer: Layer) -> int:
-    """Bytes of the header behind the innermost IP header."""
-    return _HEADER[layer.kind] + len(layer.options)
+    """Bytes of the headers behind the innermost IP header."""
+    return 8 * layer.extensions + _HEADER[layer.kind] + len(layer.options)
 
 
 def _least(flows: Flows, inner: _Shape) -> int:
@@ -205,7 +207,8 @@ def _packets(flows: Flows, shape: _Shape, values: _Values, length: int, number: 
         begin, end = max(0, at * length - head), (at + 1) * length - head - MARK_ROOM
         payload[begin:end] = rest[: end - begin].ljust(end - begin, b"\0")
         rest = rest[end - begin :]
-    protocol, carried = _transport(layer, version, values, source, destination, bytes(payload))
+    transport, carried = _transport(layer, version, values, source, destination, bytes(payload))
+    protocol, carried = headers.extended(layer.extensions, transport, carried)
     ttl, tos = values["ttl"], values["tos"]
     if flows.fragments == 1:
         if version == 4:
@@ -286,7 +289,8 @@ def _linked(
     """The Ethernet frame around a layer, from and to these addresses where it says no others."""
     if layer.dmac is not None:
         destination = surroundings.mac(layer.dmac) if isinstance(layer.dmac, str) else layer.dmac
-    return headers.ethernet(destination, layer.smac or source, values.get("vlan"), ethertype, packet)
+    vlans = [values[name] for name in ("vlan", "vlan2") if name in values]
+    return headers.ethernet(destination, layer.smac or source, vlans, ethertype, packet)
 
 
 def _ends(shape: _Shape, values: _Values) -> tuple[bytes, bytes]:

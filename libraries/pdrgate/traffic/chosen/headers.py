@@ -24,15 +24,17 @@ ECHO = {4: 8, 6: 128}
 FLAGS = "FSRPAUEC"
 """TCP's, from the lowest bit on (RFC 9293, section 3.1)."""
 
-_TAGGED, _HAS_KEY = 0x8100, 0x2000
+_TAGGED, _TAGGED_TWICE, _HAS_KEY = 0x8100, 0x88A8, 0x2000
+_DESTINATION_OPTIONS = 60
 _DONT_FRAGMENT, _MORE = 0x4000, 0x2000
 _SEGMENT_ROUTING = 4
 
 
-def ethernet(destination: bytes, source: bytes, vlan: int | None, ethertype: int, carried: bytes) -> bytes:
-    """A frame, without FCS."""
-    tag = b"" if vlan is None else struct.pack("!HH", _TAGGED, vlan)
-    return destination + source + tag + struct.pack("!H", ethertype) + carried
+def ethernet(destination: bytes, source: bytes, vlans: Sequence[int], ethertype: int, carried: bytes) -> bytes:
+    """A frame, without FCS; of two tags the outer one is a service's (IEEE 802.1ad)."""
+    kinds = (_TAGGED_TWICE, _TAGGED)[-len(vlans) :]
+    tags = b"".join(struct.pack("!HH", kind, vlan) for kind, vlan in zip(kinds, vlans, strict=False))
+    return destination + source + tags + struct.pack("!H", ethertype) + carried
 
 
 def ipv4(source: bytes, destination: bytes, protocol: int, carried: bytes, *, ttl: int, tos: int,
@@ -50,6 +52,14 @@ def ipv4(source: bytes, destination: bytes, protocol: int, carried: bytes, *, tt
 
 def ipv6(source: bytes, destination: bytes, following: int, carried: bytes, *, ttl: int, tos: int) -> bytes:
     return struct.pack("!IHBB", 6 << 28 | tos << 20, len(carried), following, ttl) + source + destination + carried
+
+
+def extended(count: int, following: int, carried: bytes) -> tuple[int, bytes]:
+    """What IPv6 carries behind ``count`` headers of destination options (RFC 8200, section 4.6) that hold padding, and
+    the protocol of the first."""
+    for _ in range(count):
+        following, carried = _DESTINATION_OPTIONS, struct.pack("!BBBBI", following, 0, 1, 4, 0) + carried
+    return following, carried
 
 
 def fragment_header(following: int, identification: int, offset: int, *, more: bool) -> bytes:
