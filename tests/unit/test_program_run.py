@@ -12,6 +12,7 @@ from flat_values import flat_side, flat_trial
 
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.gate.sut import open_loop_traffic
+from pdrgate.guests.metering.function_counts import code_reached
 from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.program_run import program_run, ran_none
 from pdrgate.record.phase import Phase
@@ -81,6 +82,12 @@ def test_share_of_code_that_ran_stands_beside_the_verdict() -> None:
     assert little[1].startswith(
         "packets reach 9% of the candidate's program, which has 1400 bytes of machine code; send"
     )
+
+
+def test_own_programs_that_run_beside_it_are_no_part_of_the_code_that_ran() -> None:
+    before, after = code_reached({"bpf:filter": 100, "bpf:parse": 20, "bpf:pdrgate_drops": 161, "bpf:drop_reasons": 9})
+    assert (list(before.values()), list(after.values())) == ([0], [120])
+    assert code_reached({"bpf:pdrgate_drops": 161}) == ({}, {})
 
 
 def test_code_that_packets_of_a_capture_do_not_reach_stands_beside_the_verdict() -> None:
