@@ -192,4 +192,4 @@ ICMP6 = bytes.fromhex("6000000000003a40") + bytes(15) + b"\1" + bytes(15) + b"\2
 def test_a_packet_in_words_has_its_protocols_and_destination(
     tag: int | None, kind: int, packet: bytes, words: str
 ) -> None:
-    assert packet_in_words(ethernet(b"a" * 6, b"b" * 6, tag, kind, packet)) == words
+    assert packet_in_words(ethernet(b"a" * 6, b"b" * 6, () if tag is None else (tag,), kind, packet)) == words
