@@ -76,8 +76,8 @@ class Way:
     options: Mapping[str, Any]
     """Those of eBPF programs, as a scenario's file has them."""
     programs: tuple[str, ...]
-    gated: bool
-    """Whether the gate measures it, because its hook is no port's."""
+    gated: bool | str
+    """Whether the gate measures it, because its hook is no port's; the path where it has to be named."""
 
 
 def way_of(table: list[dict[str, Any]], name: str, folder: Path) -> Way:
@@ -174,7 +174,9 @@ def gated(path: Path, program: str, way: Way, kernel: str) -> tuple[str, float |
         command = (
             sys.executable, "-m", "pdrgate.cli", "gate", "--bpf", named, "--against", named, "--profile", "smoke",
             "--testbed", str(ROOT / "resources/testbeds/steady-guest.yaml"), "--wait", "1 h", "--output", results,
-            *(("--kernel", kernel) if kernel else ()), *(word for one in said for word in ("--set", one)),
+            *(("--kernel", kernel) if kernel else ()),
+            *(("--scenario", way.gated) if isinstance(way.gated, str) else ()),
+            *(word for one in said for word in ("--set", one)),
         )  # fmt: skip
         done = subprocess.run(
             command, env=os.environ | {"PYTHONPATH": str(ROOT / "libraries")}, capture_output=True, text=True,
