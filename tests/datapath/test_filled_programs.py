@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.bpf.prog_run import packet_outcome
 from pdrgate.bpf.programs import loaded
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build, own_build
 from pdrgate.builds.program_setup import ProgramSetup, fillings, variables
@@ -231,6 +232,32 @@ def test_a_map_that_is_full_is_told(testbed: NetnsTestbed, build) -> None:
         loaded(testbed.hops[0].host, build("entry", "ways: {0..8: {port: 1}}"), ""),
     ):
         raise AssertionError
+
+
+OLD = """
+__attribute__((section("maps"), used)) struct { unsigned int type, key, value, entries, flags, id, pinning; } known = {
+	1, 4, 8, 16, 0, 0, 2 };
+static void *(*lookup)(void *map, const void *key) = (void *)1;
+__attribute__((section("xdp"), used)) int looks(void *context)
+{
+	unsigned int key = 3;
+
+	return lookup(&known, &key) ? 1 : 2;
+}
+"""
+
+
+@pytest.mark.parametrize(("maps", "verdict"), [("known: {3: 1}", "XDP_DROP"), ("known: {4: 1}", "XDP_PASS")])
+def test_maps_of_an_old_section_are_there_and_filled(
+    testbed: NetnsTestbed, tmp_path: Path, maps: str, verdict: str
+) -> None:
+    (tmp_path / "old.c").write_text(OLD)
+    (tmp_path / "maps.yaml").write_text(maps)
+    command = ("clang", "-O2", "-g", "-target", "bpf", "-c", tmp_path / "old.c", "-o", tmp_path / "old.o")
+    subprocess.run(command, check=True)
+    build = bpf_build(tmp_path / "old.o", setup=ProgramSetup(maps=fillings(tmp_path / "maps.yaml")))
+    hop = testbed.hops[0]
+    assert packet_outcome(hop.host, build, sut_names(hop), bytes(64)).verdict == verdict
 
 
 @pytest.mark.parametrize(

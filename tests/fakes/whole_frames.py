@@ -52,6 +52,10 @@ def _ipv6(packet: bytes) -> list[str]:
         found.append("srh")
         destination = packet[at + 8 : at + 24]
         following, at = packet[at], at + 8 + 8 * packet[at + 1]
+    while following == 60:
+        assert packet[at + 1 : at + 8] == bytes((0, 1, 4, 0, 0, 0, 0))
+        found.append("options")
+        following, at = packet[at], at + 8
     if following == 44:
         return [*found, "fragment"]
     pseudo = packet[8:24] + destination + struct.pack("!IHBB", len(packet) - at, 0, 0, following)

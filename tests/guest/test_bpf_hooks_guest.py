@@ -115,8 +115,7 @@ def test_kernel_without_netkit_devices_is_refused(shared_testbed, cloud, tmp_pat
         assert path.restore() == []
 
 
-# Of sk_skb, a connection is reset now and then on Linux 6.1.
-@pytest.mark.parametrize("kind", ["sockops", "sk_msg", pytest.param("sk_skb", marks=pytest.mark.long), "struct_ops"])
+@pytest.mark.parametrize("kind", ["sockops", "sk_msg", "sk_skb", "struct_ops"])
 def test_program_at_its_hook_sees_tcp_of_the_sut(shared_testbed, cloud, tmp_path: Path, kind: str) -> None:
     testbed = shared_testbed(cloud)
     program = bpf_build(f"{hook_program(tmp_path, kind)}:counting")

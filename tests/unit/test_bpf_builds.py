@@ -146,10 +146,6 @@ def test_functions_that_a_program_calls_are_no_programs(tmp_path: Path) -> None:
         ),
         (program("xdp_prog"), r"are for \(one in xdp_prog\); say it with --set attach=xdp, or attach=tc-ingress$"),
         ("int data = 1;\n", r"holds no program; put one into SEC"),
-        (
-            program("xdp") + '__attribute__((section("maps"), used)) struct { int type, key; } old = {1, 4};\n',
-            r'has its maps in SEC\("maps"\), which libbpf has not taken since 1.0; .* by #\[btf_map\] .*, or .*\$BPF',
-        ),
         (program("xdp", "a") + program("xdp", "b"), r"several programs \(a in xdp, b in xdp\); name one .* some.o:a$"),
         (program("xdp", "a") + program("tc", "b"), r"holds several programs \(.*a in xdp.*\); name one of them"),
     ],

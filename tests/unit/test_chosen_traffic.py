@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from whole_frames import layers, reassembled
 
 from pdrgate.cli import main
-from pdrgate.data_paths.contract import Hop, Port
+from pdrgate.data_paths.contract import Hop, Port, directions
 from pdrgate.data_paths.forwarded_frames import routed
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
@@ -38,7 +38,10 @@ V6 = (
     Path("in", IN_MAC, SUT_MAC, ip_address("2001:2:0:2::1"), ip_address("2001:2:0:1::"), (IPv6Address("fd00::1"),)),
     Path("out", OUT_MAC, "02:00:00:00:00:0d", ip_address("2001:2:0:1::1"), ip_address("2001:2:0:2::")),
 )
-PACKETS = ("udp", "tcp flags=S", "tcp flags=FRPAUEC", "icmp", "icmpv6", "ip proto=99", "udp payload=0x0102030405")
+PACKETS = (
+    "udp", "tcp flags=S", "tcp flags=FRPAUEC", "tcp flags=A options=0x0101080a0000000100000002", "icmp", "icmpv6",
+    "ip proto=99", "udp payload=0x0102030405",
+)  # fmt: skip
 AROUND = ("ipip", "ipip src=fd00::1 dst=fd00::2", "gre", "gre key=7", "vxlan vni=9", "srv6 via=fd00::9,fd00::8")
 
 
@@ -159,6 +162,30 @@ def test_equal_words_are_equal_traffic() -> None:
     assert table(words).frames != table(words + " ttl=9").frames
 
 
+@pytest.mark.parametrize("version", [4, 6])
+def test_one_traffic_has_addresses_of_the_testbed_of_both_ip_versions(version: int) -> None:
+    paths = directions(version, ("in", "out"), Port("i", SUT_MAC, IN_MAC), Port("o", "02:00:00:00:00:0d", OUT_MAC))
+    words = "udp dst=@out4+7 flows=1; tcp src=@in6+5 flows=1; icmp src=@in4 flows=1; udp src=@out6 from=out flows=1"
+    made = table(words, paths=paths)
+    ends = [
+        (str(ip_address(one[26:30])), str(ip_address(one[30:34]))) if one[12:14] == b"\x08\0"
+        else (str(ip_address(one[22:38])), str(ip_address(one[38:54])))
+        for one in made.frames
+    ]  # fmt: skip
+    assert ends[:2] == [("198.19.0.1", "198.18.0.7"), ("2001:2:0:2::5", "2001:2:0:1::1")]
+    assert [layers(one)[1] for one in made.frames] == ["ipv4", "ipv6", "ipv4", "ipv6"]
+    assert ends[3][1] == "2001:2:0:2::1"
+
+
+def test_frames_have_two_tags_and_extension_headers_where_they_are_chosen() -> None:
+    words = "udp dst=@out extensions=3 vlan=100 vlan2=200 flows=1; tcp extensions=1 fragments=2 flows=1"
+    tagged, *fragments = table(words, paths=V6).frames
+    assert layers(tagged) == ["ethernet", "vlan", "vlan", "ipv6", "options", "options", "options", "udp"]
+    assert tagged[12:20] == bytes.fromhex("88a8 0064 8100 00c8")
+    assert [layers(one) for one in fragments] == [["ethernet", "ipv6", "fragment"]] * 2
+    assert fragments[0][54] == 60
+
+
 def test_zipf_sends_the_first_flow_most_often() -> None:
     counts = Counter(table("udp flows=1000 draw=zipf").order)
     assert len(counts) > 900
@@ -201,7 +228,14 @@ def test_parts_are_sent_by_their_weights() -> None:
         ("udp in mpls label=5 in gre", "mpls cannot be in gre"),
         ("udp in tcp", "'tcp' is no word that can stand behind `in`; use ipip, gre"),
         ("udp in srv6 src=fd00::1 dst=fd00::2", "srv6 has no segments here"),
-        ("icmpv6", "the testbed has no IPv6 address for the data path, which is IPv4's"),
+        ("icmpv6", "icmpv6 is IPv6, and the data path is IPv4's; say src=@in6, on a path that has both"),
+        ("udp dst=@out6", "the testbed has no IPv6 address; give src and dst"),
+        ("udp dst=@out7", "is no network of the testbed"),
+        ("tcp options=0x0204", "are no options of TCP; write 4 to 40 bytes, a multiple of 4"),
+        ("tcp options=mss", "are no options of TCP"),
+        ("udp extensions=2", "IPv4 has no extension headers"),
+        ("udp vlan2=7", "udp has a second tag and no first; say vlan=100 too"),
+        ("tcp options=0x12345", "options: has no whole bytes"),
         ("udp draw=often", "draw: 'often' is none; use turn or uniform or zipf"),
         ("udp payload='x", "no closing quotation"),
         ("udp payload=0x123", "payload: has no whole bytes"),

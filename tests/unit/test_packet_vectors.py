@@ -132,6 +132,13 @@ def test_what_the_baseline_does_not_do_alike_is_not_compared() -> None:
     assert answers_differ(chance, ProgramAnswer("xdp", (PacketRun(1),))) == ""
 
 
+def test_share_of_the_code_that_packets_reach_is_known_where_it_was_counted(capture: PacketVectors) -> None:
+    one = replace(load([100, 130]), load_cost=LoadCost(jited=400))
+    found = compared(capture, [replace(one, reached=100)] * 2, [replace(one, reached=440), one])
+    assert found.reached("baseline") == (0.25, 0.25)
+    assert found.reached("candidate") == (1.0,)
+
+
 def test_other_answers_come_before_cost_and_need_no_further_load(capture: PacketVectors) -> None:
     dropped = PacketRun(1, b"abc", b"abc")
     found = compared(capture, [load([100, 100])] * 2, [load([90, 500], [PASSED, dropped])] * 2)

@@ -97,6 +97,24 @@ def test_what_does_not_is_told(sut: Sut, message: str) -> None:
     assert str(error.value).startswith("xdp-ipv6-routing")
 
 
+class Starved(Sut):
+    """A guest that gets no CPU of a busy machine while the first packets are sent."""
+
+    def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+        self.forwarded = PACKETS if len(self.trials) == 2 else 0
+        return super().trial(load, duration, frames)
+
+
+def test_a_sut_that_had_no_cpu_is_sent_packets_again() -> None:
+    sut = Starved(by_program=None, by_kernel=True)
+    look(sut)
+    assert len(sut.trials) == 3
+    dropping = Sut(forwarded=0)
+    with pytest.raises(TestbedError):
+        look(dropping)
+    assert dropping.trials[:3] == [Frames()] * 3
+
+
 def test_chosen_packets_that_nobody_carries_are_named() -> None:
     sut: Any = Sut(forwarded=0)
     frames = Frames(4, chosen=chosen_traffic(["udp dst=203.0.113.9 dport=53"]))

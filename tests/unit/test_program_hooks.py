@@ -95,6 +95,7 @@ def test_steps_that_name_the_object_load_it(step: str, loads: bool) -> None:
             "since Linux 6.3",
         ),
         ("libbpf: extern (func ksym) 'bpf_xdp_get_xfrm_state': not found in kernel BTF", "since Linux 6.8: name one"),
+        ("libbpf: extern (func ksym) 'bpf_ct_release': not found in kernel or module BTFs", "[modprobe nf_conntrack]"),
         (
             "libbpf: extern (func ksym) 'bpf_of_a_module': not found in kernel or module BTFs",
             "name a newer kernel with",

@@ -12,11 +12,13 @@ from flat_values import flat_side, flat_trial
 
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.gate.sut import open_loop_traffic
+from pdrgate.guests.metering.function_counts import code_reached
 from pdrgate.measurands.counted.program_run import CodeReached, program_run, ran_none
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, ScenarioResult, Side
+from pdrgate.results.vectors import VectorsResult
 from pdrgate.traffic.frame_fields import packet_in_words
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.headers import ethernet
@@ -81,6 +83,21 @@ def test_share_of_code_that_ran_stands_beside_the_verdict() -> None:
     )
 
 
+def test_own_programs_that_run_beside_it_are_no_part_of_the_code_that_ran() -> None:
+    before, after = code_reached({"bpf:filter": 100, "bpf:parse": 20, "bpf:pdrgate_drops": 161, "bpf:drop_reasons": 9})
+    assert (list(before.values()), list(after.values())) == ([0], [120])
+    assert code_reached({"bpf:pdrgate_drops": 161}) == ({}, {})
+
+
+def test_code_that_packets_of_a_capture_do_not_reach_stands_beside_the_verdict() -> None:
+    vectors = VectorsResult(capture="a.pcap", sha256="", packets=3, kind="xdp", loads=2, runs=16, vectors=())
+    sides = (side("baseline", 900.0, "a", "", reached=0.7), side("candidate", 900.0, "b", "", reached=0.09))
+    made = compared(*sides)
+    found = lines_beside(replace(made, details=replace(made.details, vectors=vectors)))
+    assert found[0].startswith("packets reach 9% of the candidate's program")
+    assert "send other packets (--set packets)" in found[0]
+
+
 def trial_with(gained: dict[str, int], phase: Phase = Phase.SATURATION) -> Trial:
     return flat_trial(
         1e4,
@@ -141,7 +158,7 @@ def test_what_the_program_returned_for_which_packet_is_said_and_one_remedy(
 
     class Shows:
         def sample(self, _: Frames) -> bytes:
-            return ethernet(b"a" * 6, b"b" * 6, None, 0x0800, UDP4)
+            return ethernet(b"a" * 6, b"b" * 6, (), 0x0800, UDP4)
 
     monkeypatch.setattr(open_loop_traffic, "probe_path", fails)
     path: Any = SimpleNamespace(family=4, explain=lambda _: PacketOutcome(verdict, b"", ("rules",)))
@@ -174,4 +191,4 @@ ICMP6 = bytes.fromhex("6000000000003a40") + bytes(15) + b"\1" + bytes(15) + b"\2
 def test_a_packet_in_words_has_its_protocols_and_destination(
     tag: int | None, kind: int, packet: bytes, words: str
 ) -> None:
-    assert packet_in_words(ethernet(b"a" * 6, b"b" * 6, tag, kind, packet)) == words
+    assert packet_in_words(ethernet(b"a" * 6, b"b" * 6, () if tag is None else (tag,), kind, packet)) == words

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from pdrgate.bpf.btf import MapType, Types
+from pdrgate.bpf.old_maps import content_of
 from pdrgate.bpf.values import LARGEST, MOST_KEYS, MisfitError, Writer, expanded, numbered, prefix
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError
 from pdrgate.builds.elf_file import ElfFile
@@ -47,7 +48,9 @@ elements takes seconds."""
 
 
 def check_setup(build: BpfBuild) -> BpfBuild:
-    """The build, once what its maps shall hold is known to fit. Raises BpfBuildError."""
+    """The build, once its maps can be declared and what they shall hold is known to fit. Raises BpfBuildError."""
+    if build.kind != "any":
+        content_of(build)
     orders(build, SUT_NAMES)
     if build.dispatcher is not None:
         dispatcher_orders(build, build.dispatcher.build, SUT_NAMES)
@@ -96,7 +99,7 @@ def _shared(build: BpfBuild, dispatcher: BpfBuild) -> tuple[ProgramSetup, Progra
 
 def _types(build: BpfBuild) -> Types:
     try:
-        types = Types(ElfFile(io.BytesIO(build.read())))
+        types = Types(ElfFile(io.BytesIO(content_of(build))))
         types.maps, types.variables  # noqa: B018 -- damaged ones are reported here
     except ValueError as error:
         raise BpfBuildError(f"{build.path}: cannot fill its maps: {error}") from error

@@ -21,6 +21,13 @@ _SINCE: Mapping[str, str] = {
 }  # fmt: skip
 
 
+_MODULES = (
+    (re.compile(r"bpf_ct_set_nat_info"), "nf_nat"), (re.compile(r"bpf_(xdp_|skb_)?ct_"), "nf_conntrack"),
+    (re.compile(r"bpf_skb_[gs]et_fou_encap"), "fou"), (re.compile(r"bpf_xdp_flow_lookup"), "nf_flow_table"),
+)  # fmt: skip
+"""Modules of the kernel's that functions are in, where it is no part of the kernel's own file."""
+
+
 def since_when(why: str) -> str:
     """What to add to the reason of a refusal, that a kernel lacks a function; empty for any other reason."""
     if _BOUND.search(why):
@@ -32,5 +39,8 @@ def since_when(why: str) -> str:
         return ""
     name = found[1] or found[2] or ""
     if name in _SINCE:
-        return f"; kernels have {name} since Linux {_SINCE[name]}: name one with --kernel"
+        module = next((module for pattern, module in _MODULES if pattern.match(name)), "")
+        return f"; kernels have {name} since Linux {_SINCE[name]}: name one with --kernel" + (
+            f", and have a step load its module: set_up: [modprobe {module}] in --scenario FILE.yaml" if module else ""
+        )
     return "; name a newer kernel with --kernel, or one whose configuration has what that function belongs to"

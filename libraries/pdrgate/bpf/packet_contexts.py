@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 
 from pdrgate.builds.bpf_build import ProgramKind
-from pdrgate.traffic.headers import IPV4, IPV6, behind_tags
+from pdrgate.traffic.headers import IPV4, IPV6, network_layer
 
 _HEAD = struct.Struct("<III")
 _XDP = struct.Struct("<IIIIII")
@@ -50,7 +50,7 @@ def lookup_context(packet: bytes) -> bytes:
 
     Missing addresses and ports are zeros, which a kernel refuses.
     """
-    kind, at = behind_tags(packet)
+    kind, at = network_layer(packet)
     four, six = (bytes(4), bytes(4)), (bytes(16), bytes(16))
     family, protocol = 0, 0
     if kind == IPV4 and len(packet) >= at + 20:

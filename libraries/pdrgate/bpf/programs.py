@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from pdrgate.bpf.filling import SUT_NAMES, dispatcher_orders, orders
 from pdrgate.bpf.missing_functions import since_when
+from pdrgate.bpf.old_maps import content_of
 from pdrgate.bpf.struct_ops import without_links
 from pdrgate.builds.bpf_build import BpfBuild, BpfRefusedError
 from pdrgate.hosts.answers import understood
@@ -175,13 +176,13 @@ def loaded(
         try:
             host.run("mkdir", "-m", "700", folder)
             loader = sent(host, native.build().bpf_load, folder, "the loader of eBPF programs")
-            read = build.read()
+            read = content_of(build)
             host.put(f"{folder}/object", without_links(read) if build.kind == "struct_ops" else read)
             asked = orders(build, names) + ("unseeded\n" if alike else "") + "".join(f"{link}\n" for link in links)
             host.put(f"{folder}/orders", asked.encode())
             words = [loader, f"{folder}/object", build.program, "/sys/fs/bpf", kind, f"{folder}/orders"]
             if (outer := build.dispatcher) is not None:
-                host.put(f"{folder}/dispatcher", outer.build.read())
+                host.put(f"{folder}/dispatcher", content_of(outer.build))
                 host.put(f"{folder}/dispatcher-orders", dispatcher_orders(build, outer.build, names).encode())
                 words += (f"{folder}/dispatcher", outer.build.program, outer.function, f"{folder}/dispatcher-orders")
             load = ("sh", "-c", _LOAD, "sh", bpffs, *words)

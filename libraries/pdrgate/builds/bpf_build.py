@@ -50,8 +50,6 @@ _RUN_ON_PACKETS: Mapping[str, ProgramKind] = {
 
 _NOT_ON_PACKETS = ("tp_btf", "cgroup", "sock_ops", "sk_reuseport", "sk_msg", "sk_skb", "struct_ops", "netkit")
 """Kinds that BPF_PROG_RUN runs on no packet."""
-_OLD_MAPS = "maps"
-"""Section of maps without types."""
 _SAY_KIND = "; say it with --set attach=xdp, or attach=tc-ingress"
 """The end of a message on sections that nobody knows, which older loaders took."""
 _NO_PORT_PROGRAMS = ("xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/devmap")
@@ -230,15 +228,8 @@ def bpf_build(
         raise BpfBuildError(f"{error}; name an eBPF object file") from error
     try:
         programs = _programs(read)
-        old_maps = ElfFile(io.BytesIO(read)).section(_OLD_MAPS)
     except ValueError as error:
         raise BpfBuildError(f"{path}: is no eBPF object ({error}); compile one with clang -target bpf") from error
-    if old_maps is not None and old_maps.size and not by_steps:
-        raise BpfBuildError(
-            f'{path}: has its maps in SEC("maps"), which libbpf has not taken since 1.0; define them in SEC(".maps"), '
-            "with aya by #[btf_map] (aya-ebpf 0.2), or have its own loader load the file $BPF, a step of --scenario "
-            "FILE.yaml"
-        )
     digest = hashlib.sha256(read).hexdigest()
     if by_steps:
         if setup != ProgramSetup():

@@ -86,11 +86,14 @@ def directions(family: int, names: tuple[str, str], first: Port, last: Port, hop
         first: the SUT's port that the first of them faces.
         last: the other one.
     """
-    networks, by = NETWORKS[family], tuple(map(segment, range(1, hops + 1))) if family == 6 else ()
-    ahead, back = networks.forward.network_address, networks.reverse.network_address
+    by = tuple(map(segment, range(1, hops + 1))) if family == 6 else ()
+    (ahead, back), (other_ahead, other_back) = (
+        (NETWORKS[version].forward.network_address, NETWORKS[version].reverse.network_address)
+        for version in (family, 10 - family)
+    )
     return (
-        Path(names[0], first.peer_mac, first.mac, back + 1, ahead, by),
-        Path(names[1], last.peer_mac, last.mac, ahead + 1, back, by[::-1]),
+        Path(names[0], first.peer_mac, first.mac, back + 1, ahead, by, (other_back + 1, other_ahead)),
+        Path(names[1], last.peer_mac, last.mac, ahead + 1, back, by[::-1], (other_ahead + 1, other_back)),
     )
 
 

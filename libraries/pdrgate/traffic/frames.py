@@ -149,6 +149,8 @@ class Path:
     destination: IPv4Address | IPv6Address
     segments: tuple[IPv6Address, ...] = ()
     """Stations of a segment routing header, in the order of travel."""
+    twin: tuple[IPv4Address | IPv6Address, IPv4Address | IPv6Address] | None = None
+    """Source and destination of the other IP version, for traffic of both; None where nobody knows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,9 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
                 following, destination = headers.ROUTING_NEXT, path.segments[0].packed
             ip = headers.ipv6(source, destination, following, carried, ttl=_HOPS, tos=0)[: headers.IP_HEADER[6]]
         to, by = (bytes.fromhex(mac.replace(":", "")) for mac in (path.destination_mac, path.source_mac))
-        made = headers.ethernet(to, by, frames.vlan, headers.ETHERTYPE[frames.family], ip + routing + udp)
+        made = headers.ethernet(
+            to, by, () if frames.vlan is None else (frames.vlan,), headers.ETHERTYPE[frames.family], ip + routing + udp
+        )
         return made, headers.words_sum(pseudo + udp), ip_sum
 
     plain_size = max(frames.wire_size, frames.header + len(routing) + frames.payload + FCS)

@@ -23,10 +23,11 @@ ECHO = {4: 8, 6: 128}
 FLAGS = "FSRPAUEC"
 """TCP's, from the lowest bit on (RFC 9293, section 3.1)."""
 
-TAGGED = 0x8100
-"""The EtherType of an IEEE 802.1Q tag."""
-_TAGS = (TAGGED, 0x88A8)
+TAGGED, TAGGED_TWICE = 0x8100, 0x88A8
+"""The EtherTypes of an IEEE 802.1Q tag, and of the outer one of two (802.1ad)."""
+_TAGS = (TAGGED, TAGGED_TWICE)
 _HAS_KEY = 0x2000
+_DESTINATION_OPTIONS = 60
 _DONT_FRAGMENT, _MORE = 0x4000, 0x2000
 _SEGMENT_ROUTING = 4
 
@@ -45,15 +46,7 @@ def checksum(total: int) -> int:
     return ~total & 0xFFFF
 
 
-def network_layer(frame: bytes | bytearray) -> tuple[int, int]:
-    """The EtherType of what a frame carries, behind a VLAN tag if it has one, and where that begins."""
-    kind, at = int.from_bytes(frame[12:14]), ETHERNET_HEADER
-    if kind == TAGGED:
-        kind, at = int.from_bytes(frame[16:18]), ETHERNET_HEADER + VLAN_TAG
-    return kind, at
-
-
-def behind_tags(frame: bytes, at: int = 0) -> tuple[int, int]:
+def network_layer(frame: bytes | bytearray, at: int = 0) -> tuple[int, int]:
     """The EtherType of what an Ethernet frame that begins ``at`` carries, behind all its tags, and where that
     begins."""
     kind, at = int.from_bytes(frame[at + 12 : at + 14]), at + ETHERNET_HEADER
@@ -80,10 +73,11 @@ def complete_ipv4(frame: bytearray) -> None:
         frame[at + 10 : at + 12] = ipv4_checksum(frame, at)
 
 
-def ethernet(destination: bytes, source: bytes, vlan: int | None, ethertype: int, carried: bytes) -> bytes:
-    """A frame, without FCS."""
-    tag = b"" if vlan is None else struct.pack("!HH", TAGGED, vlan)
-    return destination + source + tag + struct.pack("!H", ethertype) + carried
+def ethernet(destination: bytes, source: bytes, vlans: Sequence[int], ethertype: int, carried: bytes) -> bytes:
+    """A frame, without FCS; of two tags the outer one is a service's (IEEE 802.1ad)."""
+    kinds = (TAGGED_TWICE, TAGGED)[-len(vlans) :]
+    tags = b"".join(struct.pack("!HH", kind, vlan) for kind, vlan in zip(kinds, vlans, strict=False))
+    return destination + source + tags + struct.pack("!H", ethertype) + carried
 
 
 def ipv4(source: bytes, destination: bytes, protocol: int, carried: bytes, *, ttl: int, tos: int,
@@ -101,6 +95,14 @@ def ipv4(source: bytes, destination: bytes, protocol: int, carried: bytes, *, tt
 
 def ipv6(source: bytes, destination: bytes, following: int, carried: bytes, *, ttl: int, tos: int) -> bytes:
     return struct.pack("!IHBB", 6 << 28 | tos << 20, len(carried), following, ttl) + source + destination + carried
+
+
+def extended(count: int, following: int, carried: bytes) -> tuple[int, bytes]:
+    """What IPv6 carries behind ``count`` headers of destination options (RFC 8200, section 4.6) that hold padding, and
+    the protocol of the first."""
+    for _ in range(count):
+        following, carried = _DESTINATION_OPTIONS, struct.pack("!BBBBI", following, 0, 1, 4, 0) + carried
+    return following, carried
 
 
 def fragment_header(following: int, identification: int, offset: int, *, more: bool) -> bytes:
@@ -124,10 +126,11 @@ def udp(source: bytes, destination: bytes, sport: int, dport: int, carried: byte
     return header + carried
 
 
-def tcp(source: bytes, destination: bytes, sport: int, dport: int, flags: int, carried: bytes) -> bytes:
-    """A segment of no connection."""
+def tcp(source: bytes, destination: bytes, sport: int, dport: int, flags: int, options: bytes, carried: bytes) -> bytes:
+    """A segment of no connection; its options are whole words of 4 bytes."""
     acknowledged = int(bool(flags & 1 << FLAGS.index("A")))
-    header = struct.pack("!HHIIBBHHH", sport, dport, 1, acknowledged, 5 << 4, flags, 0xFFFF, 0, 0)
+    words = (TCP_HEADER + len(options)) // 4
+    header = struct.pack("!HHIIBBHHH", sport, dport, 1, acknowledged, words << 4, flags, 0xFFFF, 0, 0) + options
     sum_ = _transport_sum(source, destination, socket.IPPROTO_TCP, header + carried)
     return header[:16] + struct.pack("!H", sum_) + header[18:] + carried
 

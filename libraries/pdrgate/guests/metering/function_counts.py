@@ -24,8 +24,8 @@ LEAST_CALLER = 2e-4
 _FEW = 64
 """Instructions that keep a function in any trial: one that is called once for each replacement leads to a cause."""
 
-_AT_TRACEPOINT = f"{PROGRAM}drop_reasons"
-"""pdrgate's program that counts why packets are dropped, where it runs in the guest."""
+_OURS = (f"{PROGRAM}drop_reasons", f"{PROGRAM}pdrgate_")
+"""How names of pdrgate's own programs begin that run in the guest beside others."""
 _SETTLED = 0.05
 """Seconds after a program was made to go on in which the kernel may still have work of that."""
 _START = """\
@@ -69,7 +69,7 @@ class FunctionObserver:
         named = self.symbols.functions(executed)
         whole = sum(instructions for instructions, _ in named.values())
         self.latest = functions = condensed(named, min(LEAST_FUNCTION, _FEW / max(whole, 1)))
-        before, after = _reached(self.symbols.reached(executed))
+        before, after = code_reached(self.symbols.reached(executed))
         return Observation(before, after, functions, callers=self._callers(executed, self.symbols, whole))
 
     def _callers(self, executed: Executed, symbols: KernelSymbols, whole: int) -> Callers:
@@ -84,10 +84,9 @@ class FunctionObserver:
         return {name: own for name, own in found.items() if own}
 
 
-def _reached(programs: Mapping[str, int]) -> tuple[Reading, Reading]:
-    """What ran of all eBPF programs but pdrgate's own at a tracepoint, as readings before and after; none if none
-    did."""
-    size = sum(own for name, own in programs.items() if name != _AT_TRACEPOINT)
+def code_reached(programs: Mapping[str, int]) -> tuple[Reading, Reading]:
+    """What ran of all eBPF programs but pdrgate's own beside them, as readings before and after; none if none did."""
+    size = sum(own for name, own in programs.items() if not name.startswith(_OURS))
     counter = Counter(PROGRAM_PLACE, REACHED)
     return ({counter: 0}, {counter: size}) if size else ({}, {})
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pdrgate.guests.metering.meter import Followed
+from pdrgate.guests.metering.function_counts import code_reached
+from pdrgate.guests.metering.meter import Executed, Followed
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.observers.function_names import PROGRAM
 from pdrgate.observers.kernel_roles import BEGINS_UNCALLED, ENDS_UNCALLED
@@ -15,8 +16,15 @@ from pdrgate.record.stretch import Functions
 
 
 def observed_programs(followed: Followed, symbols: KernelSymbols) -> Observation:
-    """The `program_calls` of a trial; the symbols are those of the guest with the programs loaded."""
-    return Observation(functions=program_calls(followed, symbols))
+    """The `program_calls` of a trial, and how much of the programs' code ran; the symbols are those of the guest with
+    the programs loaded."""
+    blocks, ran = followed.blocks, np.unique(followed.block)
+    known = len(blocks.bytes) == len(blocks.address)
+    executed = Executed(
+        blocks.address[ran], blocks.length[ran], blocks.executions[ran],
+        bytes=blocks.bytes[ran] if known else blocks.bytes[:0],
+    )  # fmt: skip
+    return Observation(*code_reached(symbols.reached(executed)), functions=program_calls(followed, symbols))
 
 
 def program_calls(followed: Followed, symbols: KernelSymbols) -> Functions:

@@ -69,14 +69,14 @@ def program_lines(scenario: ScenarioResult) -> Iterator[str]:
     """Sentences on the programs of both builds; none where the builds are no eBPF programs."""
     sides = scenario.builds.sides
     answers = [str(side.findings.environment.get(PROGRAM_ANSWER, "")) for side in sides]
-    if len(sides) != 2 or not any(answers):
+    if len(sides) != 2 or not (any(answers) or scenario.details.vectors):
         return
-    if answers[0] == answers[1]:
-        yield f"both programs: {answers[0]}"
-    else:
+    if len(set(answers)) > 1:
         yield from (
             f"the {side.side}'s program: {answer}" for side, answer in zip(sides, answers, strict=True) if answer
         )
+    elif answers[0]:
+        yield f"both programs: {answers[0]}"
     runs = [program_run(side.findings) for side in sides]
     reached = [None if run is None else run.reached for run in runs]
     if None not in reached and min(filter(None, reached), default=0.0) >= _SMALL:
@@ -85,10 +85,10 @@ def program_lines(scenario: ScenarioResult) -> Iterator[str]:
         )
     for side, run in zip(sides, runs, strict=True):
         if run is not None and run.most is not None and run.most < _SMALL:
-            yield _little(side, run)
+            yield _little(side, run, "packets" if scenario.details.vectors else "traffic")
 
 
-def _little(side: SideResult, run: ProgramRun) -> str:
+def _little(side: SideResult, run: ProgramRun, option: str) -> str:
     program = f"the {side.side}'s program"
     if run.reached is not None:
         ran = f"packets reach {run.reached:.0%} of {program}, which has {run.size:.0f} bytes of machine code"
@@ -97,7 +97,7 @@ def _little(side: SideResult, run: ProgramRun) -> str:
             f"a packet executes {run.instructions:.0f} instructions of {program}, {run.most:.0%} at most of its "
             f"{run.size:.0f} bytes of machine code"
         )
-    return f"{ran}; send other packets (--set traffic) or fill its maps (--set maps) where it is to do more"
+    return f"{ran}; send other packets (--set {option}) or fill its maps (--set maps) where it is to do more"
 
 
 _Part = TypeVar("_Part")

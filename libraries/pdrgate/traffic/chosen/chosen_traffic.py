@@ -28,6 +28,10 @@ class Layer:
     dport: Span | None = None
     flags: int = 0
     """TCP's, as bits."""
+    options: bytes = b""
+    """TCP's, as they stand in the header."""
+    extensions: int = 0
+    """Number of IPv6's extension headers, of destination options without any."""
     type: Span | None = None
     """Type of an ICMP message. The next two fields are ICMP's, too."""
     code: Span | None = None
@@ -43,7 +47,9 @@ class Layer:
     via: tuple[Addresses, ...] = ()
     """The segments of segment routing, in the order of travel."""
     vlan: Span | None = None
-    """VLAN ids of the Ethernet header around this layer. The next two fields are of that header, too."""
+    """VLAN ids of the Ethernet header around this layer. The next three fields are of that header, too."""
+    vlan2: Span | None = None
+    """VLAN ids of a second tag, behind the first."""
     smac: bytes | None = None
     dmac: bytes | SutSide | None = None
     """A side's: the station's there."""

@@ -36,7 +36,7 @@ _PROTOCOL = {
 _IP_IN_IP = {4: socket.IPPROTO_IPIP, 6: socket.IPPROTO_IPV6}
 _INNER_MACS = (bytes.fromhex("020000000001"), bytes.fromhex("020000000002"))
 """Source and destination in a tunnel of Ethernet, where none are chosen."""
-_SPANS = ("src", "dst", "ttl", "tos", "sport", "dport", "type", "code", "id", "proto", "key", "vni", "vlan")
+_SPANS = ("src", "dst", "ttl", "tos", "sport", "dport", "type", "code", "id", "proto", "key", "vni", "vlan", "vlan2")
 """The fields that may have several values."""
 
 _Values = Mapping[str, int]
@@ -88,6 +88,14 @@ def _frames(
 
 def _shape(layer: Layer, surroundings: Surroundings) -> _Shape:
     version = _version(layer, surroundings.version)
+    said = [one for one in (layer.src, layer.dst) if one is not None and one.version is not None]
+    if version != surroundings.version and not said and layer.kind != "mpls":
+        raise UsageError(
+            f"{layer.kind} is IPv{version}, and the data path is IPv{surroundings.version}'s; say "
+            f"src=@{surroundings.sends}{version}, on a path that has both such as data_path: ip-routing"
+        )
+    if layer.extensions and version == 4:
+        raise UsageError("IPv4 has no extension headers; say dst=@out6, or leave extensions out")
     spans = {name: span for name in _SPANS if isinstance(span := getattr(layer, name), Span)}
     if layer.kind != "mpls":
         for name, asked in (("src", layer.src), ("dst", layer.dst)):
@@ -150,14 +158,19 @@ def _places(all_: int, count: int, seed: str) -> Sequence[int]:
     return list(found)
 
 
+def _header(layer: Layer) -> int:
+    """Bytes of the headers behind the innermost IP header."""
+    return 8 * layer.extensions + _HEADER[layer.kind] + len(layer.options)
+
+
 def _least(flows: Flows, inner: _Shape) -> int:
     """Bytes behind the innermost IP header, of a fragment where it is cut, that hold all that must be in them."""
     cut = flows.fragments > 1
-    least = _HEADER[inner.layer.kind] + MARK_ROOM + (0 if cut else len(flows.payload))
+    least = _header(inner.layer) + MARK_ROOM + (0 if cut else len(flows.payload))
     # What is in a tunnel may leave it, and must be no shorter then than a frame may be.
     least = max(least, headers.SHORTEST_FRAME - headers.ETHERNET_HEADER - headers.IP_HEADER[inner.version])
     if cut:
-        whole = _HEADER[inner.layer.kind] + len(flows.payload) + MARK_ROOM * flows.fragments
+        whole = _header(inner.layer) + len(flows.payload) + MARK_ROOM * flows.fragments
         least = _in_eights(max(least, math.ceil(whole / flows.fragments)))
     return least
 
@@ -186,7 +199,7 @@ def _packets(flows: Flows, shape: _Shape, values: _Values, length: int, number: 
     """The innermost packets of a flow, IP header included: one, or its fragments, with ``length`` bytes in each."""
     layer, version = shape.layer, shape.version
     source, destination = _ends(shape, values)
-    head = _HEADER[layer.kind]
+    head = _header(layer)
     # Each fragment ends in a mark, so what is chosen goes round these.
     payload = bytearray(length * flows.fragments - head)
     rest = flows.payload
@@ -194,7 +207,8 @@ def _packets(flows: Flows, shape: _Shape, values: _Values, length: int, number: 
         begin, end = max(0, at * length - head), (at + 1) * length - head - MARK_ROOM
         payload[begin:end] = rest[: end - begin].ljust(end - begin, b"\0")
         rest = rest[end - begin :]
-    protocol, carried = _transport(layer, version, values, source, destination, bytes(payload))
+    transport, carried = _transport(layer, version, values, source, destination, bytes(payload))
+    protocol, carried = headers.extended(layer.extensions, transport, carried)
     ttl, tos = values["ttl"], values["tos"]
     if flows.fragments == 1:
         if version == 4:
@@ -224,7 +238,9 @@ def _transport(
     if layer.kind == "udp":
         return protocol, headers.udp(source, destination, values["sport"], values["dport"], payload)
     if layer.kind == "tcp":
-        return protocol, headers.tcp(source, destination, values["sport"], values["dport"], layer.flags, payload)
+        return protocol, headers.tcp(
+            source, destination, values["sport"], values["dport"], layer.flags, layer.options, payload
+        )
     echo = headers.ECHO[version]
     pseudo = (source, destination) if version == 6 else None
     return protocol, headers.icmp(values.get("type", echo), values.get("code", 0), values["id"], payload, pseudo)
@@ -273,7 +289,8 @@ def _linked(
     """The Ethernet frame around a layer, from and to these addresses where it says no others."""
     if layer.dmac is not None:
         destination = surroundings.mac(layer.dmac) if isinstance(layer.dmac, str) else layer.dmac
-    return headers.ethernet(destination, layer.smac or source, values.get("vlan"), ethertype, packet)
+    vlans = [values[name] for name in ("vlan", "vlan2") if name in values]
+    return headers.ethernet(destination, layer.smac or source, vlans, ethertype, packet)
 
 
 def _ends(shape: _Shape, values: _Values) -> tuple[bytes, bytes]:

@@ -112,7 +112,7 @@ def _walked(frame: bytes) -> tuple[list[_Network], list[_Transport], int]:
     """The IP and transport headers of a frame, the outermost first, and where the innermost payload begins."""
     networks: list[_Network] = []
     transports: list[_Transport] = []
-    kind, at = headers.behind_tags(frame)
+    kind, at = headers.network_layer(frame)
     while len(networks) < _MOST_LAYERS and (network := _network(frame, kind, at)) is not None:
         networks.append(network[0])
         protocol, at = network[1:]
@@ -126,7 +126,7 @@ def _walked(frame: bytes) -> tuple[list[_Network], list[_Transport], int]:
                 at += _HEADER[protocol]
             if not tunnelled:
                 break
-            kind, at = headers.behind_tags(frame, at + 8)
+            kind, at = headers.network_layer(frame, at + 8)
         elif protocol in (socket.IPPROTO_IPIP, socket.IPPROTO_IPV6):
             kind = headers.IPV4 if protocol == socket.IPPROTO_IPIP else headers.IPV6
         elif protocol == socket.IPPROTO_GRE and at + 4 <= network[0].end:
@@ -139,7 +139,7 @@ def _walked(frame: bytes) -> tuple[list[_Network], list[_Transport], int]:
 def _in_gre(frame: bytes, at: int) -> tuple[int, int]:
     flags, kind = struct.unpack_from("!HH", frame, at)
     at += 4 + sum(4 for bit in (0x8000, 0x2000, 0x1000) if flags & bit)
-    return headers.behind_tags(frame, at) if kind == _BRIDGED else (kind, at)
+    return headers.network_layer(frame, at) if kind == _BRIDGED else (kind, at)
 
 
 def _network(frame: bytes, kind: int, at: int) -> tuple[_Network, int, int] | None:

@@ -10,7 +10,7 @@ from typing import Literal
 from pdrgate.values.errors import UsageError
 
 _NUMBERS = re.compile(r"(0x[0-9a-f]+|\d+)(?:-(0x[0-9a-f]+|\d+))?", re.IGNORECASE | re.ASCII)
-_SIDE = re.compile(r"@(in|out)(?:\+(\d{1,5})(?:-(\d{1,5}))?)?", re.ASCII)
+_SIDE = re.compile(r"@(in|out)([46])?(\+\d{1,5}(?:-\d{1,5})?)?", re.ASCII)
 _LAST_OF_SIDE = 0xFFFE
 """The last address of a network of the testbed's that is used, counted from its first."""
 
@@ -54,7 +54,7 @@ def number_span(text: str, least: int, most: int) -> Span:
 
 
 def addresses(text: str) -> Addresses:
-    """``198.18.0.1``, ``10.0.0.0/16``, ``10.0.0.1-10.0.0.9``, ``@out``, ``@in+5`` or ``@out+1-9``. Raises UsageError.
+    """``198.18.0.1``, ``10.0.0.0/16``, ``10.0.0.1-10.0.0.9``, ``@out``, ``@in+5`` or ``@out6+1-9``. Raises UsageError.
 
     Of an IPv4 prefix, its first and last address are left out where it has others.
     """
@@ -87,8 +87,11 @@ def packed(value: int, version: int) -> bytes:
 def _of_side(text: str) -> Addresses:
     found = _SIDE.fullmatch(text)
     if found is None:
-        raise UsageError(f"{text!r} is no network of the testbed; use @out or @in, or one address of it as @out+1")
+        raise UsageError(
+            f"{text!r} is no network of the testbed; use @out or @in, one address of it as @out+1, or of an IP version "
+            "as @out6"
+        )
     side: SutSide = "in" if found[1] == "in" else "out"
-    if found[2] is None:
-        return Addresses(Span(1, _LAST_OF_SIDE), None, side)
-    return Addresses(number_span(text.partition("+")[2], 1, _LAST_OF_SIDE), None, side)
+    version: Literal[4, 6] | None = None if found[2] is None else 4 if found[2] == "4" else 6
+    span = Span(1, _LAST_OF_SIDE) if found[3] is None else number_span(found[3][1:], 1, _LAST_OF_SIDE)
+    return Addresses(span, version, side)

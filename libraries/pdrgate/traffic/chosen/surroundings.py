@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,8 +20,8 @@ class Surroundings:
 
     version: Literal[4, 6]
     """The IP version of the testbed's addresses."""
-    networks: tuple[int, int]
-    """First addresses of the network of the side that sends, and of the other one."""
+    networks: Mapping[int, tuple[int, int]]
+    """First addresses of the network of the side that sends, and of the other one, by IP version."""
     sends: SutSide
     source_mac: bytes
     sut_mac: bytes
@@ -39,7 +39,11 @@ class Surroundings:
         other = paths[1 - number] if len(paths) > 1 else None
         return cls(
             version=path.source.version,
-            networks=(_first(int(path.source)), _first(int(path.destination))),
+            networks={
+                ends[0].version: (_first(int(ends[0])), _first(int(ends[1])))
+                for ends in ((path.source, path.destination), path.twin)
+                if ends is not None
+            },
             sends=origin,
             source_mac=_mac(path.source_mac),
             sut_mac=_mac(path.destination_mac),
@@ -51,13 +55,10 @@ class Surroundings:
         """The addresses that are asked for; where none are, one of the testbed's network. Raises UsageError."""
         if asked is not None and asked.side is None:
             return asked.span
-        if version != self.version:
-            raise UsageError(
-                f"the testbed has no IPv{version} address for the data path, which is IPv{self.version}'s; "
-                "give src and dst, or choose another data path"
-            )
+        if version not in self.networks:
+            raise UsageError(f"the testbed has no IPv{version} address; give src and dst")
         side = asked.side if asked is not None and asked.side else self.sends if source else _OTHER[self.sends]
-        first = self.networks[0 if side == self.sends else 1]
+        first = self.networks[version][0 if side == self.sends else 1]
         wanted = Span(1, 1) if asked is None else asked.span
         return Span(first + wanted.low, first + wanted.high)
 

@@ -22,7 +22,7 @@ from pdrgate.values.errors import PdrGateError, UsageError
 
 MOST_FLOWS = 65536
 MOST_FRAGMENTS = 45
-_MOST_WEIGHT, _MOST_PARTS = 1000, 64
+_MOST_WEIGHT, _MOST_PARTS, _MOST_OPTIONS = 1000, 64, 40
 _CAPTURES = (".pcap", ".pcapng", ".cap")
 _IN = "in"
 _Read = Callable[[str], Any]
@@ -88,8 +88,19 @@ def _segments(text: str) -> tuple[Addresses, ...]:
 
 
 def _payload(text: str) -> bytes:
-    if not text.startswith("0x"):
-        return text.encode()
+    return _hexadecimal(text) if text.startswith("0x") else text.encode()
+
+
+def _options(text: str) -> bytes:
+    found = _hexadecimal(text) if text.startswith("0x") else b""
+    if not found or len(found) % 4 or len(found) > _MOST_OPTIONS:
+        raise UsageError(
+            f"{text} are no options of TCP; write 4 to {_MOST_OPTIONS} bytes, a multiple of 4, such as 0x020405b4"
+        )
+    return found
+
+
+def _hexadecimal(text: str) -> bytes:
     try:
         return bytes.fromhex(text[2:])
     except ValueError as error:
@@ -98,15 +109,16 @@ def _payload(text: str) -> bytes:
 
 _BYTE, _WORD = _number(0, 255), _number(0, 65535)
 _IP: Mapping[str, _Read] = {"src": addresses, "dst": addresses, "ttl": _number(1, 255), "tos": _BYTE}
-_LINK: Mapping[str, _Read] = {"vlan": _number(1, 4094), "smac": _mac, "dmac": _mac_or_side}
+_MORE: Mapping[str, _Read] = {"extensions": _one(1, 8)}
+_LINK: Mapping[str, _Read] = {"vlan": _number(1, 4094), "vlan2": _number(1, 4094), "smac": _mac, "dmac": _mac_or_side}
 _PORTS: Mapping[str, _Read] = {"sport": _WORD, "dport": _WORD}
 _MESSAGE: Mapping[str, _Read] = {"type": _BYTE, "code": _BYTE, "id": _WORD}
 INNERMOST: Mapping[str, Mapping[str, _Read]] = {
-    "udp": {**_IP, **_PORTS},
-    "tcp": {**_IP, **_PORTS, "flags": _flags},
+    "udp": {**_IP, **_PORTS, **_MORE},
+    "tcp": {**_IP, **_PORTS, "flags": _flags, "options": _options, **_MORE},
     "icmp": {**_IP, **_MESSAGE},
-    "icmpv6": {**_IP, **_MESSAGE},
-    "ip": {**_IP, "proto": _BYTE},
+    "icmpv6": {**_IP, **_MESSAGE, **_MORE},
+    "ip": {**_IP, "proto": _BYTE, **_MORE},
 }
 """Kinds of packets, and the keys that each takes."""
 AROUND: Mapping[str, Mapping[str, _Read]] = {
@@ -237,6 +249,8 @@ def _layer(words: list[str], known: Mapping[str, Mapping[str, _Read]], *, has_li
     wanted: Literal[4, 6] | None = 4 if name in _V4_ONLY else 6 if name in _V6_ONLY else None
     if len(version) > 1 or (wanted and version - {wanted}):
         raise UsageError(f"{name} has addresses of another IP version; use those of IPv{wanted or '4 or of IPv6'}")
+    if values.get("vlan2") and not values.get("vlan"):
+        raise UsageError(f"{name} has a second tag and no first; say vlan=100 too")
     if name == "mpls" and not values.get("label"):
         raise UsageError("mpls has no label; say such as label=100")
     return Layer(kind=kind, **values)

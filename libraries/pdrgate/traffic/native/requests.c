@@ -78,14 +78,19 @@ static int opened(int family)
 	return fd;
 }
 
-/* Whether all came; not where the other end has closed. */
-static bool got(int fd, size_t size)
+/* Whether all came; not where the other end has closed, or where a socket that has a time limit waits longer. One in a
+ * table of sockets may say EAGAIN without a limit: the kernel woke its reader for what a program has yet to pass on. */
+static bool got(int fd, size_t size, bool limited)
 {
 	ssize_t length;
 
-	for (size_t have = 0; have < size; have += length)
-		if ((length = recv(fd, data + have, size - have, 0)) <= 0)
+	for (size_t have = 0; have < size;) {
+		length = recv(fd, data + have, size - have, 0);
+		if (length > 0)
+			have += length;
+		else if (!length || limited || (errno != EAGAIN && errno != EINTR))
 			return false;
+	}
 	return true;
 }
 
@@ -99,7 +104,7 @@ static int serve(const char *address, const char *port, size_t size)
 	if (bind(fd, (struct sockaddr *)&own, length) || listen(fd, 64))
 		die("listening");
 	while ((with = accept(fd, NULL, NULL)) >= 0) {
-		while (got(with, size) && send(with, data, size, MSG_NOSIGNAL) == (ssize_t)size)
+		while (got(with, size, false) && send(with, data, size, MSG_NOSIGNAL) == (ssize_t)size)
 			;
 		close(with);
 	}
@@ -148,7 +153,7 @@ static int ask(char **words)
 		before = last;
 		if (anew)
 			fd = connected(words[0], words[1], words[2]);
-		if (send(fd, data, size, MSG_NOSIGNAL) != (ssize_t)size || !got(fd, size))
+		if (send(fd, data, size, MSG_NOSIGNAL) != (ssize_t)size || !got(fd, size, true))
 			die("a request");
 		if (anew)
 			close(fd);

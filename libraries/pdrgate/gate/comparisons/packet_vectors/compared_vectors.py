@@ -131,6 +131,13 @@ class ComparedVectors:
         loads = [load_values(one.load_cost.by_name()) for one in self.loads[side]]
         return {name: tuple(one[name] for one in loads) for name in loads[0] if all(name in one for one in loads)}
 
+    def reached(self, side: Side) -> tuple[float, ...]:
+        """Share of the program's machine code that packets reach, by load; empty where that is not known."""
+        loads = self.loads[side]
+        return tuple(
+            min(1.0, one.reached / one.load_cost.jited) for one in loads if one.reached and one.load_cost.jited
+        )
+
     @cached_property
     def load_changes(self) -> tuple[ChangeResult, ...]:
         """How what a load costs changed, where that is judged."""

@@ -12,6 +12,8 @@ from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.attached_programs import sut_names
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVector
 from pdrgate.gate.verdicts.packet_cost import PathCost
+from pdrgate.observers.reading import Counter
+from pdrgate.observers.set_up_costs import PROGRAM_PLACE, REACHED
 from pdrgate.record.stretch import Functions
 from pdrgate.testbeds import Testbed
 from pdrgate.this_process.checkout import own_testbed_file
@@ -33,6 +35,12 @@ class LoadedRuns:
     load_cost: LoadCost
     unkept: tuple[str, ...]
     """Maps that do not become what they were before each run."""
+    reached: int = 0
+    """Bytes of the program's machine code that ran on any packet; 0 where that is not counted."""
+
+
+_Found = tuple[tuple[PacketRun, ...], tuple[PathCost, ...], int]
+"""Answers and costs by packet, and the bytes of code that all of them reach."""
 
 
 class RunsOfTestbed:
@@ -63,19 +71,19 @@ class RunsOfTestbed:
             try:
                 runs = PacketRuns(program, [one.packet for one in vectors], int(names["@in.ifindex"]))
                 found = self._counted(runs, len(vectors)) if self._counts else self._timed(runs, len(vectors))
-                answers, costs = found
+                answers, costs, reached = found
                 times = tuple(median(one.nanoseconds) if one.nanoseconds else None for one in answers)
                 nanoseconds = tuple(None for _ in times) if self._counts else times
-                return LoadedRuns(answers, costs, nanoseconds, program.cost, runs.unkept)
+                return LoadedRuns(answers, costs, nanoseconds, program.cost, runs.unkept, reached)
             finally:
                 if runs is not None:
                     runs.close()
                 program.leave()
 
-    def _timed(self, runs: PacketRuns, count: int) -> tuple[tuple[PacketRun, ...], tuple[PathCost, ...]]:
-        return tuple(runs.run(number, TIMED_RUNS) for number in range(count)), ()
+    def _timed(self, runs: PacketRuns, count: int) -> _Found:
+        return tuple(runs.run(number, TIMED_RUNS) for number in range(count)), (), 0
 
-    def _counted(self, runs: PacketRuns, count: int) -> tuple[tuple[PacketRun, ...], tuple[PathCost, ...]]:
+    def _counted(self, runs: PacketRuns, count: int) -> _Found:
         executed = self._testbed.executed
         assert executed is not None
         (observer,) = executed.programs()  # only now: what has just been loaded has a place of its own in the kernel
@@ -92,7 +100,13 @@ class RunsOfTestbed:
                 f"{self._testbed.hops[0].host.name} ran the program and shows no instruction of it; is its JIT off? "
                 "sysctl net.core.bpf_jit_enable=1"
             )
-        return tuple(answers), tuple(costs)
+        observer.begin()
+        try:
+            for number in range(count):
+                runs.run(number)
+        finally:
+            seen = observer.end()
+        return tuple(answers), tuple(costs), seen.after.get(Counter(PROGRAM_PLACE, REACHED), 0)
 
     def _why(self) -> str:
         if self._counts:

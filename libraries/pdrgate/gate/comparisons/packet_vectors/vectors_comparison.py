@@ -24,6 +24,7 @@ from pdrgate.gate.verdicts.change_verdict import comparison, summarised
 from pdrgate.hosts.answers import understood
 from pdrgate.measurands import Cost
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
+from pdrgate.measurands.counted.program_run import CodeReached
 from pdrgate.observers.environment import Environment
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import (
@@ -215,7 +216,8 @@ class VectorsComparison:
         if compared is None:
             return found
         samples = {Cost.name: compared.samples(side)} | compared.load_costs(side)
-        known = (Cost.about, *(kind.about for kind in LOAD_COSTS))
+        samples[CodeReached.name] = compared.reached(side)
+        known = (Cost.about, *(kind.about for kind in LOAD_COSTS), CodeReached.about)
         told = [summarised(one.name, one.unit, one.better, samples.get(one.name, ())) for one in known]
         return replace(found, measurands=tuple(filter(None, told)), cost=compared.cost(side))
 
