@@ -115,7 +115,8 @@ def test_kernel_without_netkit_devices_is_refused(shared_testbed, cloud, tmp_pat
         assert path.restore() == []
 
 
-@pytest.mark.parametrize("kind", ["sockops", "sk_msg", "sk_skb", "struct_ops"])
+# Of sk_skb, a connection in a hundred waits until its time is over: why is not known.
+@pytest.mark.parametrize("kind", ["sockops", "sk_msg", pytest.param("sk_skb", marks=pytest.mark.long), "struct_ops"])
 def test_program_at_its_hook_sees_tcp_of_the_sut(shared_testbed, cloud, tmp_path: Path, kind: str) -> None:
     testbed = shared_testbed(cloud)
     program = bpf_build(f"{hook_program(tmp_path, kind)}:counting")
