@@ -155,10 +155,10 @@ def test_it_is_told_what_the_lines_are() -> None:
     assert list(part_lines(memory_part(told))) == [
         f"{MEMORY_CAPTION}:",
         "  MEASURAND    FUNCTION  BEFORE  AFTER  CHANGE  LINES OF",
-        "  cache lines  lookup      11.2   16.2    +5.0  the direct map +4.0, symbols +1.0",
+        "  cache lines  lookup      11.2   16.2    +5.0  the direct map +4.0, the kernel's image +1.0",
         "               a packet    31.2   36.2    +5.0",
     ]
-    assert "| cache lines | `lookup` | 11.2 | 16.2 | +5.0 | the direct map +4.0, symbols +1.0 |" in run_markdown(
+    assert "| cache lines | `lookup` | 11.2 | 16.2 | +5.0 | the direct map +4.0, the kernel's image +1.0 |" in run_markdown(
         result(told)
     )
     assert "the direct map +4.0" in "".join(fragments(told))

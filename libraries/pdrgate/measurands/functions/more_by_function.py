@@ -109,7 +109,8 @@ _ALL = 0.95
 
 
 LINE_KINDS: Final[Mapping[str, str]] = {
-    "stack_lines": "stacks", "cpu_lines": "per-CPU areas", "symbol_lines": "symbols", "direct_lines": "the direct map",
+    "stack_lines": "stacks", "cpu_lines": "per-CPU areas", "symbol_lines": "the kernel's image",
+    "direct_lines": "the direct map",
     "vmalloc_lines": "vmalloc", "page_lines": "struct pages", "program_lines": "programs",
 }  # fmt: skip
 """Fields of `MemoryCounts`, and what their lines are of."""
