@@ -88,7 +88,7 @@ def test_each_report_shows_it(tmp_path: Path) -> None:
     found = recorded(tmp_path, compared("PASS"), slower())
     for report in (run_markdown(found), summary_page(found, {})):
         assert "1 of 2 acknowledged: NAT, until 2100-01-31" in report
-    assert "ok 2 IPv6 routing # XFAIL acknowledged until 2100-01-31" in ktap(found)
+    assert "ok 2 NAT # XFAIL acknowledged until 2100-01-31" in ktap(found)
     assert b"<skipped" in junit(found) and b"<failure" not in junit(found)
     test = json.loads(kcidb(found))["tests"][1]
     assert test["status"] == "FAIL" and test["misc"]["acknowledged"][0]["by"] == "Ann"

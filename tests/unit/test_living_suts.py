@@ -26,6 +26,9 @@ from pdrgate.results.verdict import Verdict
 class _Nothing:
     disposable = True
 
+    def standing(self) -> _Nothing:
+        return self
+
     def ready(self) -> None:
         pass
 

@@ -16,7 +16,7 @@ from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 from pdrgate.data_paths.catalogue import DATA_PATHS, PathDescription
-from pdrgate.data_paths.contract import Hop, Port
+from pdrgate.data_paths.contract import DataPath, Hop, Port
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.gate.comparisons.by_scenario import comparison_of
@@ -101,17 +101,11 @@ class Steps:
 STEPPED = Slowdown("steps", "one step", "{} steps", 1000, lambda hop, steps: (Steps(str(steps)),))
 
 
-class Path6:
+class Path6(DataPath):
     """A data path that needs no host."""
 
-    name, family, mode, by_kernel, arrivals = "ipv6-routing", 6, "kernel", True, None
-    of_user = False
-
-    def load_cost(self) -> dict[str, int]:
-        return {}
-
-    def explain(self, packet: bytes) -> str:
-        return ""
+    def __init__(self) -> None:
+        super().__init__("ipv6-routing", 6)
 
     def apply(self, hops: Sequence[Hop]) -> None: ...
 
@@ -120,9 +114,6 @@ class Path6:
 
     def sentence(self) -> str:
         return "nothing routes"
-
-    def describe(self) -> dict[str, str]:
-        return {}
 
 
 @pytest.fixture(autouse=True)
