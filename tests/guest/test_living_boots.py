@@ -71,7 +71,7 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         assert lacking.judgement is not None
         assert lacking.judgement.verdict is Verdict.ERROR
         assert "step 1 of the set-up, `no-such-program --at-all`, failed" in lacking.judgement.reason
-        assert not lacking.unable
+        assert not lacking.loop.replication.unable
         assert not lacking.boots
         assert suts.pairs((1, 2)) == up
         last = counted(PLAIN, "fourth")

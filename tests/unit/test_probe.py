@@ -30,6 +30,7 @@ class Sut:
     by_kernel: bool = False
     name: str = "xdp-ipv6-routing"
     hops: tuple[int, ...] = (1, 2, 3)
+    disposable: bool = True
     trials: list[Frames] = field(default_factory=list)
 
     def redirected(self) -> int | None:
