@@ -32,7 +32,7 @@ _PAST_TRIALS = 2, 1
 """A boot has so many trials past the PDR at most loads: there are several boots."""
 _END_HOST = 0.5
 """Seconds that a trial of an end host's boot lasts at least."""
-_POLL, _OF_A_TRIAL, _LONGEST = 64, 0.015, 8
+_POLL, _OF_A_TRIAL, _LONGEST = 64, 0.015, 4
 """Packets that a driver's poll takes at most, the share of a trial's packets that they may be, and how many times as
 long as otherwise a trial lasts at most therefore."""
 _AT_ONCE = frozenset({Phase.REPEAT, Phase.SATURATION, Phase.PDR, Phase.IDLE, Phase.MEMORY})
