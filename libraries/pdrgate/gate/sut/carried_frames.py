@@ -200,7 +200,11 @@ def judged_frames(seen: Mapping[Side, FramesSeen]) -> Judgement | None:
     if candidate.fault and not baseline.fault:
         return Judgement(Verdict.REGRESSION, f"the candidate {candidate.fault}; the baseline does not")
     if candidate.fault:
-        return Judgement(Verdict.ERROR, f"both builds are wrong: the candidate {candidate.fault}; see the frames")
+        return Judgement(
+            Verdict.ERROR,
+            f"both builds are wrong: the candidate {candidate.fault}; if that is right, name its fate, such as "
+            "--set fate=handled; summary.html has the frames",
+        )
     if baseline.fault:
         return Judgement(
             Verdict.ERROR,
