@@ -20,8 +20,8 @@ _FIELD = 4
 _POINTER = 8
 _KERNEL = 1 << 63
 """The first address of a kernel's half of an address space."""
-_WORDS: Final = 1 << 64
-"""Numbers of 64 bits: per-CPU variables of older kernels lie at the begin of the addresses, and code wraps to them."""
+_ADDRESSES: Final = 1 << 64
+"""How many addresses there are. Per-CPU variables of older kernels lie at their begin, to which code wraps around."""
 _NAMELESS = (".rodata", ".init.data")
 """Sections with texts and constants that have no name. All else has one."""
 _BEHIND: Final = (0, 1, 2, 4)
@@ -155,9 +155,9 @@ class SameBytes:
         fields = [int.from_bytes(text[start : start + _FIELD], "little", signed=True) for text in (one, other)]
         for behind in _BEHIND:
             next_one = start + _FIELD + behind
-            if self._alike((old + next_one + fields[0]) % _WORDS, (new + next_one + fields[1]) % _WORDS):
+            if self._alike((old + next_one + fields[0]) % _ADDRESSES, (new + next_one + fields[1]) % _ADDRESSES):
                 return True
-        return self._alike(fields[0] % _WORDS, fields[1] % _WORDS)
+        return self._alike(fields[0] % _ADDRESSES, fields[1] % _ADDRESSES)
 
     def _alike(self, before: int, after: int) -> bool:
         """Whether two addresses are those of the same thing: by name, or where it has none by what stands there."""

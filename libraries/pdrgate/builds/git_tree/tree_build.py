@@ -139,13 +139,12 @@ class _TreeBuild:
         with Making.begun(self._place, self._sources.checked_out, self._lock, left, one, about) as making:
             try:
                 self._make(making, kept)
-            except MakeError:
-                if making.compiled and making.gave_up:
+            except (MakeError, BuildError) as error:
+                # Of a make that was killed an object may be cut off.
+                if making.compiled and (isinstance(error, BuildError) or making.gave_up):
                     self._leftovers.leave(making.objects, kept.name)
-                raise DoesNotCompileError(self._failure(making)) from None
-            except BuildError as error:
-                if making.compiled:
-                    self._leftovers.leave(making.objects, kept.name)
+                if isinstance(error, MakeError):
+                    raise DoesNotCompileError(self._failure(making)) from None
                 raise BuildError(f"{self._revision.name}: {error}") from error
             if left is None:
                 whole.write_text(str(making.compiled))
