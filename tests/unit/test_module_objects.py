@@ -72,6 +72,15 @@ def test_a_note_of_the_release_that_each_module_has_is_no_variable(tmp_path: Pat
     assert before.variables.keys() == {("limit", 0), ("hook", 0)}
 
 
+def test_zeros_that_the_file_does_not_have_are_no_difference(tmp_path: Path) -> None:
+    table = "int table[1024];\n"
+    before = made(tmp_path, table + SOURCE)
+    after = made(tmp_path, table + SOURCE.replace("from %d", "to %d"))  # a text that follows in the file
+    assert before.variables["table", 0] == after.variables["table", 0]
+    larger = made(tmp_path, table.replace("1024", "2048") + SOURCE)
+    assert before.variables["table", 0] != larger.variables["table", 0]
+
+
 def test_a_damaged_module_is_refused(tmp_path: Path) -> None:
     made(tmp_path, SOURCE)
     content = (tmp_path / "module.o").read_bytes()

@@ -75,7 +75,7 @@ class _Reader:
 
     def _digest(self, symbol: ElfSymbol) -> bytes:
         end = symbol.value + symbol.size
-        found = hashlib.sha256(self._content(symbol.section)[symbol.value : end])
+        found = hashlib.sha256(b"%d\0" % symbol.size + self._content(symbol.section)[symbol.value : end])
         relocations = self._relocations.get(symbol.section, [])
         first = bisect.bisect_left(relocations, symbol.value, key=lambda one: one.place)
         for relocation in _until(relocations, first, end):
@@ -105,10 +105,14 @@ class _Reader:
 
     def _content(self, section: int) -> bytes:
         if section not in self._contents:
-            self._contents[section] = self._elf.content(self._elf.sections[section], _LARGEST)
+            found = self._elf.sections[section]
+            # What the file has at the place of a section without content is another section's.
+            self._contents[section] = b"" if found.kind == _WITHOUT_CONTENT else self._elf.content(found, _LARGEST)
         return self._contents[section]
 
 
+_WITHOUT_CONTENT = 8
+"""SHT_NOBITS: a section of zeros, which the file does not have."""
 _OF_THE_BUILD = re.compile(r"\.modinfo$|__version|\.note")
 """Sections that say of what version a module is, and by what it was built."""
 
